@@ -39,7 +39,8 @@ DESIGN = {"Architecture": "architecture.md", "Internals": "internals.md"}
 RESULTS = {"Times": "results.md", "Log of experiments": "performance_log.md"}
 API: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("compile.md", "Compiling", "From PyTorch, the builder or text to a model.", (
-        "ait_mlir.importers.torch.compiled.compile", "ait_mlir.options.CompileOptions", "ait_mlir.driver",
+        "ait_mlir.importers.torch.compiled.compile", "ait_mlir.importers.quantized.model.quantize",
+        "ait_mlir.importers.checkpoints.checkpoint", "ait_mlir.options.CompileOptions", "ait_mlir.driver",
         "ait_mlir.export", "ait_mlir.errors")),
     ("runtime.md", "Running", "A loaded model, its inputs and its memory.", (
         "ait_mlir.runtime.model.Model", "ait_mlir.runtime.manifest")),

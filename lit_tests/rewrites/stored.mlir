@@ -2,7 +2,7 @@
 
 // Packed numbers with zero points for groups along k; leading dims of x are rows.
 // CHECK-LABEL: ait.graph @packed
-ait.graph @packed(%x: !ait.tensor<b x s x 1024 x f16>) dims {b = 1 to 2, s = 1 to 3} {
+ait.graph @packed(%x: !ait.tensor<b x s x 1024 x f16>) dims {b = 1 to 2, s = 1 to 32} {
   // CHECK-NOT:  dequantize
   // CHECK:      [[F:%.+]] = ait.reshape %x : !ait.tensor<(b*s) x 1024 x f16>
   // CHECK-NEXT: [[Y:%.+]] = ait.stored_gemm [[F]] by %w scale %s zero %z group 128 : !ait.tensor<(b*s) x 520 x f16>
@@ -18,7 +18,7 @@ ait.graph @packed(%x: !ait.tensor<b x s x 1024 x f16>) dims {b = 1 to 2, s = 1 t
 
 // Bytes with a scale for each row; a block that is larger than a row is one group; packed numbers with a sign.
 // CHECK-LABEL: ait.graph @rows
-ait.graph @rows(%x: !ait.tensor<s x 1024 x f32>) dims {s = 1 to 256} {
+ait.graph @rows(%x: !ait.tensor<s x 1024 x f32>) dims {s = 1 to 16} {
   // CHECK: ait.stored_gemm %x by %w scale %s group 1024 : !ait.tensor<s x 520 x f32>
   // CHECK: ait.stored_gemm %x by %w scale %s group 1024 : !ait.tensor<s x 520 x f32>
   // CHECK: ait.stored_gemm %x by %p scale %s group 1024 signed : !ait.tensor<s x 520 x f32>
@@ -66,13 +66,16 @@ ait.graph @small(%x: !ait.tensor<s x 64 x f32>, %in: !ait.tensor<8192 x 64 x i8>
 
 // More rows, f64, other layouts, an epilogue, a chosen kernel.
 // CHECK-LABEL: ait.graph @products
-ait.graph @products(%x: !ait.tensor<s x 1024 x f32>, %d: !ait.tensor<3 x 1024 x f64>, %e: !ait.tensor<3 x 1024 x f32>, %n: !ait.tensor<3 x 520 x f32>) dims {s = 1 to 257} {
+ait.graph @products(%x: !ait.tensor<s x 1024 x f32>, %h: !ait.tensor<h x 1024 x f16>, %d: !ait.tensor<3 x 1024 x f64>, %e: !ait.tensor<3 x 1024 x f32>, %n: !ait.tensor<3 x 520 x f32>) dims {s = 1 to 17, h = 1 to 65} {
   // CHECK-NOT: stored_gemm
   %w = ait.param "w" : !ait.tensor<520 x 1024 x i8>
   %s = ait.param "s" : !ait.tensor<520 x 1 x f32>
   %v = ait.dequantize %w scale %s : !ait.tensor<520 x 1024 x f32>
   %u = ait.dequantize %w scale %s : !ait.tensor<520 x 1024 x f64>
   %y0 = ait.gemm rcr %x, %v : !ait.tensor<s x 520 x f32>
+  %v16 = ait.dequantize %w scale %s : !ait.tensor<520 x 1024 x f16>
+  %y5 = ait.gemm rcr %h, %v16 : !ait.tensor<h x 520 x f16>
+  ait.output "5" %y5 : !ait.tensor<h x 520 x f16>
   %y1 = ait.gemm rcr %d, %u : !ait.tensor<3 x 520 x f64>
   %y2 = ait.gemm rrr %n, %v : !ait.tensor<3 x 1024 x f32>
   %y3 = ait.gemm rcr %e, %v epilogue() {

@@ -10,10 +10,12 @@ FORMS = ("columns-8", "columns-4", "group-8", "group-4", "lane-8", "lane-4", "la
 
 
 def stored_cases(few: bool = False) -> dict[str, ConfiguredCase]:
-    """By name, which ends with the element type; each tile with one of the forms for the emulator, else with all."""
+    """By name, which ends with the element type; each tile with one of the forms for the emulator, else with two of them,
+    and the first tile with all."""
     found: dict[str, ConfiguredCase] = {}
     for i, tile in enumerate(TILES):
-        for j, form in enumerate((FORMS[i % len(FORMS)],) if few else FORMS):
+        turned = (*FORMS[i % len(FORMS) :], *FORMS[: i % len(FORMS)])
+        for j, form in enumerate(turned[:1] if few else turned[::3][:2] if i else FORMS):
             t = ("f16", "bf16")[(i + i // len(FORMS) + j) % 2]
             case = STORED_GEMM.case(STORED_GEMM.find(form), t, few=few)
             name = f"{'x'.join(map(str, tile.values()))}-{form}-{t}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.compositions.contraction import stored_product
 from ait_mlir.dialects.ait.data import ParamOp
-from ait_mlir.dialects.ait.dtypes import is_byte
+from ait_mlir.dialects.ait.dtypes import BY_IR, is_byte
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.quantize import DequantizeOp, UnpackOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
@@ -16,8 +15,9 @@ from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
 
-MOST_ROWS = 256
-"""The most rows of x: with more, unpacking the weight once and multiplying floats is faster."""
+MOST_ROWS = {2: 64, 4: 16}
+"""The most rows of x, by the bytes of an element: with more, converting the weight once and multiplying floats is
+faster."""
 
 
 @pattern(over=("packed", "bytes"))
@@ -61,9 +61,9 @@ def scales_groups_of_rows(weight: DequantizeOp) -> bool:
 
 @constraint
 def has_few_rows(root: GemmOp) -> bool:
-    """x has at most 256 rows, in f16, bf16 or f32."""
-    rows = root.extents().m
-    return tensor_type(root.a).element_type != f64 and scope_of(root).bounds(rows)[1] <= MOST_ROWS
+    """x has at most 64 rows of f16 or bf16, or 16 of f32."""
+    most = MOST_ROWS.get(BY_IR[tensor_type(root.a).element_type].bytes, 0)
+    return scope_of(root).bounds(root.extents().m)[1] <= most
 
 
 @native

@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "ait/context.h"
 #include "ait/kernels/cpu/block.h"
 #include "ait/kernels/cpu/gemm_block.h"
@@ -25,15 +29,53 @@ inline constexpr int kStoredRows = 4;
 /// Elements of k of which x is converted at once.
 inline constexpr int64_t kStoredDepth = 1024;
 
-/// @brief As many bytes as a vector has floats.
-struct ByteVector {
-  typedef uint8_t Bytes __attribute__((vector_size(kLanes<float>), aligned(1), may_alias));
-  typedef int32_t Words __attribute__((vector_size(kVectorBytes)));
+typedef int32_t WordVector __attribute__((vector_size(kVectorBytes)));
 
-  /// bytes - origin as floats
-  static inline Vector<float> widen(Bytes bytes, int32_t origin) {
-    return __builtin_convertvector(__builtin_convertvector(bytes, Words) - origin, Vector<float>);
+/// @brief As many bytes as a vector has floats, as integers.
+inline WordVector load_bytes(const uint8_t* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<WordVector>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__AVX2__)
+  return reinterpret_cast<WordVector>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+  WordVector words;
+  for (int i = 0; i < kLanes<float>; ++i) words[i] = from[i];
+  return words;
+#endif
+}
+
+/// @brief The values of the numbers of a group before the scale: (bits ^ flip) - origin. For 4 bits AVX-512 looks them up in a register.
+template <int kBits>
+struct StoredValues {
+  static constexpr int32_t kMask = (1 << kBits) - 1;
+  int32_t flip, origin;
+#if defined(__AVX512F__)
+  __m512 table;
+#endif
+
+  StoredValues(int32_t flip_of_byte, int32_t origin_of_group) : flip(flip_of_byte & kMask), origin(origin_of_group) {
+#if defined(__AVX512F__)
+    const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    table = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_xor_si512(places, _mm512_set1_epi32(flip)), _mm512_set1_epi32(origin)));
+#endif
   }
+
+  /// @param bits the number is in the lowest ones; of 4 bits others may stand above
+  inline Vector<float> operator()(WordVector bits) const {
+#if defined(__AVX512F__)
+    if constexpr (kBits == 4) {
+      return reinterpret_cast<Vector<float>>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(bits), table));
+    }
+#endif
+    return __builtin_convertvector(((bits & kMask) ^ flip) - origin, Vector<float>);
+  }
+  inline float operator()(int32_t bits) const { return float(((bits & kMask) ^ flip) - origin); }
+};
+
+/// @brief The bytes of a group in a part of a row.
+struct StoredSegment {
+  int32_t first, count;
+  int64_t group;
 };
 
 /// @brief Parts of rows of x in f32: of numbers of 4 bits first those at even places, then those at odd places.
@@ -61,34 +103,41 @@ struct StoredPiece {
   }
 };
 
-/// @brief Adds to the sums of each row those of `count` bytes, of one group: x (bytes - origin) scale. `at` is the first byte in the piece.
+/// @brief Adds to the sums of each row those of the bytes of a group.
 template <int kBits, int kRows>
-inline void add_group(const StoredPiece<kBits, kRows>& piece, const uint8_t* bytes, int64_t at, int64_t count, uint8_t flip, int32_t origin,
+inline void add_group(const StoredPiece<kBits, kRows>& piece, const uint8_t* row, const StoredSegment& part, const StoredValues<kBits>& values,
                       float scale, Vector<float> (&sums)[kRows], float (&rest)[kRows]) {
   using V = Vector<float>;
-  constexpr int64_t kStep = kLanes<float>;
-  V acc[kRows];
+  constexpr int kStep = kLanes<float>;
+  V low[kRows], high[kBits == 4 ? kRows : 1];
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) acc[r] = V{} * 0.f;
-  int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    const ByteVector::Bytes b = *reinterpret_cast<const ByteVector::Bytes*>(bytes + i) ^ flip;
-    const V low = ByteVector::widen(kBits == 4 ? ByteVector::Bytes(b & uint8_t(15)) : b, origin);
+  for (int r = 0; r < kRows; ++r) low[r] = V{} * 0.f;
+  if constexpr (kBits == 4) {
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) acc[r] += *reinterpret_cast<const V*>(piece.x[r] + at + i) * low;
+    for (int r = 0; r < kRows; ++r) high[r] = V{} * 0.f;
+  }
+  int32_t i = part.first;
+  const int32_t end = part.first + part.count;
+  for (; i + kStep <= end; i += kStep) {
+    const WordVector bits = load_bytes(row + i);
+    const V w = values(bits);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) low[r] += *reinterpret_cast<const V*>(piece.x[r] + i) * w;
     if constexpr (kBits == 4) {
-      const V high = ByteVector::widen(ByteVector::Bytes(b >> 4), origin);
+      const V v = values(bits >> 4);
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) acc[r] += *reinterpret_cast<const V*>(piece.x[r] + piece.kOdd + at + i) * high;
+      for (int r = 0; r < kRows; ++r) high[r] += *reinterpret_cast<const V*>(piece.x[r] + piece.kOdd + i) * v;
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) sums[r] += acc[r] * scale;
-  for (; i < count; ++i) {
-    const int32_t b = bytes[i] ^ flip;
+  for (int r = 0; r < kRows; ++r) {
+    if constexpr (kBits == 4) low[r] += high[r];
+    sums[r] += low[r] * scale;
+  }
+  for (; i < end; ++i) {
     for (int r = 0; r < kRows; ++r) {
-      float sum = piece.x[r][at + i] * float((kBits == 4 ? b & 15 : b) - origin);
-      if constexpr (kBits == 4) sum += piece.x[r][piece.kOdd + at + i] * float((b >> 4) - origin);
+      float sum = piece.x[r][i] * values(int32_t(row[i]));
+      if constexpr (kBits == 4) sum += piece.x[r][piece.kOdd + i] * values(int32_t(row[i]) >> 4);
       rest[r] += sum * scale;
     }
   }
@@ -102,7 +151,8 @@ void stored_columns(int64_t m0, int64_t n0, int64_t n1, int64_t depth, const Mat
   constexpr int64_t kPerByte = 8 / kBits;
   StoredPiece<kBits, kRows> piece;
   float sums[kRows][kGemmColumns];
-  const uint8_t flip = uint8_t(b.flip());
+  StoredSegment parts[kStoredDepth];
+  const int32_t flip = int32_t(b.flip() & 255u);
   for (int64_t n = n0; n < n1; n += kGemmColumns) {
     const int64_t count = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
     for (auto& row : sums) {
@@ -111,17 +161,22 @@ void stored_columns(int64_t m0, int64_t n0, int64_t n1, int64_t depth, const Mat
     for (int64_t k0 = 0; k0 < depth; k0 += kStoredDepth) {
       const int64_t end = depth - k0 < kStoredDepth ? depth : k0 + kStoredDepth;
       piece.fill(a.data + m0 * a.row + k0, a.row, end - k0);
+      int segments = 0;
+      for (int64_t k = k0, group = k0 / b.group; k < end; ++group) {
+        const int64_t next = (group + 1) * b.group, stop = next < end ? next : end;
+        parts[segments++] = {int32_t((k - k0) / kPerByte), int32_t((stop - k + kPerByte - 1) / kPerByte), group};
+        k = stop;
+      }
       for (int64_t c = 0; c < count; ++c) {
-        const uint8_t* const row = b.data + (n + c) * b.pitch;
+        const uint8_t* const row = b.data + (n + c) * b.pitch + k0 / kPerByte;
         Vector<float> vectors[kRows];
         float rest[kRows] = {};
-        for (auto& v : vectors) v = Vector<float>{} * 0.f;
-        for (int64_t k = k0; k < end;) {
-          const int64_t group = k / b.group, next = (group + 1) * b.group, stop = next < end ? next : end;
-          const int64_t first = k / kPerByte, bytes = (stop - k + kPerByte - 1) / kPerByte;
-          const float scale = static_cast<float>(b.scale[(n + c) * b.groups + group]);
-          add_group<kBits, kRows>(piece, row + first, (k - k0) / kPerByte, bytes, flip, b.origin(n + c, group), scale, vectors, rest);
-          k = stop;
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) vectors[r] = Vector<float>{} * 0.f;
+        for (int i = 0; i < segments; ++i) {
+          const int64_t group = parts[i].group;
+          const StoredValues<kBits> values(flip, b.origin(n + c, group));
+          add_group<kBits, kRows>(piece, row, parts[i], values, static_cast<float>(b.scale[(n + c) * b.groups + group]), vectors, rest);
         }
         for (int r = 0; r < kRows; ++r) sums[r][c] += sum_lanes<float>(vectors[r]) + rest[r];
       }
