@@ -133,3 +133,35 @@ ait.graph @scales(%x: !ait.tensor<3 x 1024 x f32>) {
   ait.output "6" %y6 : !ait.tensor<3 x 520 x f32>
   ait.output "7" %y7 : !ait.tensor<3 x 520 x f32>
 }
+
+// The same of packed numbers: an input, a small weight, more rows, another layout, an epilogue, a chosen kernel.
+// CHECK-LABEL: ait.graph @packed_products
+ait.graph @packed_products(%x: !ait.tensor<s x 1024 x f32>, %e: !ait.tensor<3 x 1024 x f32>, %n: !ait.tensor<3 x 520 x f32>, %in: !ait.tensor<520 x 512 x ui8>) dims {s = 1 to 17} {
+  // CHECK-NOT: stored_gemm
+  %p = ait.param "p" : !ait.tensor<520 x 512 x ui8>
+  %l = ait.param "l" : !ait.tensor<8 x 512 x ui8>
+  %s = ait.param "s" : !ait.tensor<520 x 8 x f32>
+  %t = ait.param "t" : !ait.tensor<8 x 8 x f32>
+  %q = ait.unpack %p : !ait.tensor<520 x 1024 x i4>
+  %r = ait.unpack %in : !ait.tensor<520 x 1024 x i4>
+  %k = ait.unpack %l : !ait.tensor<8 x 1024 x i4>
+  %v = ait.dequantize %q scale %s blocks [1, 128] : !ait.tensor<520 x 1024 x f32>
+  %w = ait.dequantize %r scale %s blocks [1, 128] : !ait.tensor<520 x 1024 x f32>
+  %u = ait.dequantize %k scale %t blocks [1, 128] : !ait.tensor<8 x 1024 x f32>
+  %y0 = ait.gemm rcr %e, %w : !ait.tensor<3 x 520 x f32>
+  %y1 = ait.gemm rcr %e, %u : !ait.tensor<3 x 8 x f32>
+  %y2 = ait.gemm rcr %x, %v : !ait.tensor<s x 520 x f32>
+  %y3 = ait.gemm rrr %n, %v : !ait.tensor<3 x 1024 x f32>
+  %y4 = ait.gemm rcr %e, %v epilogue() {
+  ^bb0(%acc: f32):
+    %g = ait.relu %acc : f32
+    ait.yield %g : f32
+  } : !ait.tensor<3 x 520 x f32>
+  %y5 = ait.gemm rcr %e, %v {kernel = #ait.kernel<"native", {}>} : !ait.tensor<3 x 520 x f32>
+  ait.output "0" %y0 : !ait.tensor<3 x 520 x f32>
+  ait.output "1" %y1 : !ait.tensor<3 x 8 x f32>
+  ait.output "2" %y2 : !ait.tensor<s x 520 x f32>
+  ait.output "3" %y3 : !ait.tensor<3 x 1024 x f32>
+  ait.output "4" %y4 : !ait.tensor<3 x 520 x f32>
+  ait.output "5" %y5 : !ait.tensor<3 x 520 x f32>
+}
