@@ -53,8 +53,7 @@ class ModelConstants:
         """
         sizes = artifact.constant_bytes()
         own = [name for name in sizes if name in self._library.constants]
-        folds = "" if self._manifest is None else self._manifest.folds
-        sources = Folds(folds).sources if folds else {}
+        sources = {source for fold in self._read_folds for source in fold.source_types()}
         others = [name for name in sizes if name not in self._library.constants or name in sources]
         values: dict[str, Any] = dict.fromkeys(own)
         if is_shared and own and self._library.module.adopt_constants(artifact.constants_key):
@@ -110,9 +109,16 @@ class ModelConstants:
         return self.get_constant_names(unbound_constants_only, constant_folding_only=True)
 
     @cached_property
+    def _read_folds(self) -> list[Fold]:
+        """The folds of the artifact."""
+        from ait_mlir.reference.folds import read_folds
+
+        return read_folds(self._manifest.folds) if self._manifest is not None and self._manifest.folds else []
+
+    @cached_property
     def folds(self) -> Folds | None:
         """The constants that the model computes from others; None if there are none."""
-        if self._manifest is None or not self._manifest.folds:
+        if self._manifest is None or not self._read_folds:
             return None
         from ait_mlir.lowering.module_target import make_target
 
@@ -121,7 +127,7 @@ class ModelConstants:
         def value(fold: Fold, data: Mapping[str, Any]) -> Any:
             return hooks.fold_value(fold, data, target)
 
-        return Folds(self._manifest.folds, self._artifact_values, value)
+        return Folds(self._read_folds, self._artifact_values, value)
 
     def constant_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a constant."""

@@ -4,7 +4,7 @@ in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,16 +38,14 @@ class Folds:
 
     def __init__(
         self,
-        text: str,
+        folds: Sequence[Fold],
         values: Mapping[str, NDArray[Any]] | None = None,
         compute: Callable[[Fold, Mapping[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> None:
-        """Read the folds from their text. `values` are the values in the artifact: of folds, and of sources whose folds
+        """`values` are the values in the artifact: of folds, and of sources whose folds
         have none. `compute` gives the value of a fold from its sources, by default with the reference.
         """
-        from ait_mlir.reference.folds import read_folds
-
-        self._folds: list[Fold] = read_folds(text)
+        self._folds = list(folds)
         self._compute = compute or by_reference
         self._taken: Mapping[str, NDArray[Any]] = {}
         self.sources: dict[str, tuple[tuple[int, ...], str]] = {}

@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ait_mlir.importers.torch import ImportFailure, from_torch  # noqa: E402
+from ait_mlir.importers.torch.numbers import BufferNumbers  # noqa: E402
 from tests.importers.meaning import B, check_meaning  # noqa: E402
 
 
@@ -55,3 +56,20 @@ def test_a_number_of_an_input_is_not_known() -> None:
 
     with pytest.raises(ImportFailure):
         from_torch(Takes().eval(), (torch.randn(2, 6), torch.tensor(3)))
+
+
+def test_a_trace_looks_only_at_what_makes_or_changes_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the thousands of calls that read shapes and flags; nor does it list all buffers for a new tensor."""
+    looked: list[str] = []
+    compute, listed = BufferNumbers._compute, torch.nn.Module.named_buffers
+    monkeypatch.setattr(
+        BufferNumbers, "_compute", lambda self, f, *rest: looked.append(f.__name__) or compute(self, f, *rest)
+    )
+    lists: list[object] = []
+    monkeypatch.setattr(
+        torch.nn.Module, "named_buffers", lambda self, *a, **k: lists.append(self) or listed(self, *a, **k)
+    )
+    layers = [torch.nn.Sequential(torch.nn.Conv2d(4, 4, 1), torch.nn.BatchNorm2d(4)) for _ in range(8)]
+    from_torch(torch.nn.Sequential(*layers).eval(), (torch.randn(2, 4, 6, 6),))
+    assert {"conv2d", "batch_norm"} <= set(looked) and not {"__get__", "stride", "dim"} & set(looked)
+    assert len(lists) < 40

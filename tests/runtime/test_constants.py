@@ -18,6 +18,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import decode
+from ait_mlir.reference import folds
 from ait_mlir.runtime import AITData, Model
 from tests.runtime.conftest import B, W, tiny_inputs
 
@@ -258,3 +259,19 @@ def swap_under_load(
 def test_answers_under_swaps_are_of_the_old_or_the_new_weights(library: Path, num_runtimes: int, runs: int) -> None:
     with Model.from_library(library, "cpu", num_runtimes=num_runtimes) as model:
         assert swap_under_load(model, runs, 16 if runs > 1000 else 4, runs // 20) == {0, 1}
+
+
+def test_the_folds_of_an_artifact_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LINEAR.replace("%x, %w :", "%x, %v :").replace(
+        "  %0 =", "  %v = ait.mul %w, %w : !ait.tensor<8 x 8 x f32>\n  %0 ="
+    )
+    module = parse_source(context(), decode(text.encode(), "linear.mlir"))
+    artifact = compile_module(module, output=tmp_path / "linear.ait", constants=weights(0))
+    read: list[str] = []
+    read_folds = folds.read_folds
+    monkeypatch.setattr(folds, "read_folds", lambda text: read.append(text) or read_folds(text))
+    with Model(artifact) as model:
+        assert sorted(model.get_constant_names(False)) == ["b", "w"]
+        model.set_constant("w", weights(1)["w"])
+        np.testing.assert_allclose(answer(model), X @ (weights(1)["w"] ** 2).T + weights(0)["b"], rtol=1e-4, atol=1e-5)
+    assert len(read) == 1

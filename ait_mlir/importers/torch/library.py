@@ -21,17 +21,17 @@ except ImportError as error:
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
     """Suppress PyTorch's messages during tracing; its exceptions contain the errors."""
-    logger = logging.getLogger("torch")
-    level = logger.level
+    loggers = [logging.getLogger("torch")]
     names = [n for n in logging.root.manager.loggerDict if n.startswith("torch.")]
-    levels = {n: logging.getLogger(n).level for n in names}
+    # the others have the level of their parent; to set a level takes time, because it clears the caches of all loggers
+    loggers += [one for one in map(logging.getLogger, names) if one.level != logging.NOTSET]
+    levels = [one.level for one in loggers]
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
-        for one in (logger, *map(logging.getLogger, names)):
+        for one in loggers:
             one.setLevel(logging.CRITICAL + 1)
         try:
             yield
         finally:
-            logger.setLevel(level)
-            for n, old in levels.items():
-                logging.getLogger(n).setLevel(old)
+            for one, level in zip(loggers, levels, strict=True):
+                one.setLevel(level)

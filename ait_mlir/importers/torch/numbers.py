@@ -14,6 +14,8 @@ LARGEST = 1024
 
 _Mode: Any = torch.overrides.TorchFunctionMode
 _SIZES: Any = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_LEAVES = frozenset((torch.Tensor, torch.Size, torch.dtype, torch.device, torch.layout, bool, int, type(None)))
+"""Types of results that a trace looks into without a search."""
 _READS = frozenset(
     getattr(torch.Tensor, name) for name in ("__bool__", "__float__", "__index__", "__int__", "item", "tolist")
 )
@@ -24,6 +26,12 @@ def _changes(name: str) -> bool:
     if name.startswith("__"):
         return name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
     return name.endswith("_")
+
+
+def _tensors(result: Any) -> list[Any]:
+    """The tensors in the result of a function."""
+    leaves = [result] if type(result) in _LEAVES else torch.utils._pytree.tree_leaves(result)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _owner(node: Any) -> Any:
@@ -50,6 +58,8 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
         self.used: set[str] = set()
         """The buffers with numbers that were read."""
         self.sources: dict[int, set[str]] = {}
+        self.places: list[tuple[str, dict[str, Any], str]] = []
+        """Of each buffer with known numbers its name, and the table and the key of a module under which it is."""
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
@@ -59,6 +69,9 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
             return
         for kept in (self.computed, self.others, self.sources):
             kept.clear()
+        found = ((prefix, owner._buffers) for prefix, owner in self.module.named_modules())
+        named = ((f"{prefix}.{key}" if prefix else key, table, key) for prefix, table in found for key in table)
+        self.places = [place for place in named if place[0] in self.values]
         functional = torch._subclasses.functional_tensor.FunctionalTensor
         kept = functional.tolist
 
@@ -78,7 +91,9 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
         if func in _READS and (found := self._value(args[0])) is not None:
             return self._read(args[0], found, func.__name__)
         result = func(*args, **kwargs)
-        made = [r for r in torch.utils._pytree.tree_leaves(result) if isinstance(r, torch.Tensor)]
+        made = _tensors(result)
+        if not made and not _changes(getattr(func, "__name__", "")):
+            return result  # as most calls: PyTorch reads shapes and flags of tensors
         if not self._compute(func, args, kwargs, made):
             self.others.update((id(r), r) for r in made)
         return result
@@ -89,8 +104,8 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
             return entry[1]
         if self.others.get(id(tensor)) is tensor:
             return None
-        for name, buffer in self.module.named_buffers():
-            if buffer is tensor and name in self.values:
+        for name, table, key in self.places:
+            if table.get(key) is tensor:
                 self.computed[id(tensor)] = tensor, self.values[name]
                 self.sources[id(tensor)] = {name}
                 return self.values[name]

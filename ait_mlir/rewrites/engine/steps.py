@@ -7,6 +7,7 @@ comparing text. Names, attributes and types from IR enter through the constants 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,10 +55,11 @@ class Universe:
         return {name for cls in self.operations.values() for name in names_of_traits(cls)}
 
 
-def names_of_traits(cls: type[Operation]) -> set[str]:
+@functools.cache
+def names_of_traits(cls: type[Operation]) -> frozenset[str]:
     """The class names of the traits and interfaces of an operation."""
     interfaces = {name for name, interface in INTERFACES.items() if issubclass(cls, interface)}
-    return {type(t).__name__ for t in cls.traits} | interfaces
+    return frozenset({type(t).__name__ for t in cls.traits} | interfaces)
 
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
