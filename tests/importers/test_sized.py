@@ -76,6 +76,16 @@ def test_against_eager(name: str) -> None:
             np.testing.assert_allclose(values[found], wanted.numpy(), rtol=2e-5, atol=2e-6)
 
 
+def test_gradient() -> None:
+    model = Lambda(lambda x: torch.gradient(x, spacing=0.5)).eval()
+    imported = from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=2, max=24)}})
+    for size in (2, 3, 9):
+        x = torch.randn(size, 6)
+        values = evaluate_graph(imported.graph, {"x": x.numpy()}, imported.constants, {"n": size})
+        for (_, found), wanted in zip(imported.outputs, model(x), strict=True):
+            np.testing.assert_allclose(values[found], wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_a_size_that_floats_round_up_is_refused() -> None:
     model = Lambda(lambda x: torch.arange(0, 1, 1 / x.shape[0])).eval()
     from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=48)}})

@@ -74,6 +74,21 @@ def _filled(own: Callable[..., Any], ones: Callable[..., Any]) -> Callable[..., 
     return filled
 
 
+def _gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
+    """`torch.gradient`: differences of neighbours over their distance."""
+    if not _is_dynamic(*input.shape) or edge_order != 1 or not isinstance(spacing, int | float):
+        return torch.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    found: list[Any] = []
+    for axis in range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim:
+        n = input.shape[axis]
+        torch._check(n >= 2)
+        at = torch.arange(n, device=input.device)
+        above, below = (at + 1).clamp(max=n - 1), (at - 1).clamp(min=0)
+        rows, distance = input.movedim(axis, -1), (above - below).to(input.dtype) * spacing
+        found.append(((rows[..., above] - rows[..., below]) / distance).movedim(-1, axis))
+    return found
+
+
 # ** windows **
 
 
@@ -280,6 +295,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         torch.full_like: _filled(torch.full_like, torch.ones_like),
         torch.linspace: _evenly_spaced,
         torch.logspace: _powers_spaced,
+        torch.gradient: _gradient,
         torch.fft.fftfreq: _frequencies(torch.fft.fftfreq, half=False),
         torch.fft.rfftfreq: _frequencies(torch.fft.rfftfreq, half=True),
         functional.one_hot: _one_hot,
