@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "bmm": (
         "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x T",
         "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x i32",
+        "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x f32",
     ),
     "bitcast": tuple(f"%a : b x T -> b x {t}" for t in ("i32", "f32", "i64", "f64")),
     "broadcast": ('%a root 0 over ["tp"] of <["tp"=2]> : b x s x T -> b x s x T',),
@@ -71,6 +72,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x T",
         "rcr %a, %b : s x 501 x T; 1024 x 501 x T -> s x 1024 x T",
         "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x i32",
+        "rcr %a, %b : s x 512 x T; param 1024 x 512 x T -> s x 1024 x f32",
     ),
     "grid_sample": ("linear zeros %a, %b : b x s x 7 x 16 x T; b x 3 x s x 2 x T -> b x 3 x s x 16 x T",),
     "group_norm": ("%a dim 3 groups 4 eps 1e-05 : b x 14 x 14 x 64 x T -> b x 14 x 14 x 64 x T",),

@@ -90,7 +90,7 @@ def byte_product(
 
 def float_product(name: str, op: str, *lines: str, b_type: str = "f8E4M3FN", **options: object) -> Form:
     """A product of 8-bit floats whose rows lie along k, for cards that multiply these."""
-    options |= {"without": frozenset(("cpu", "rocm", "graphs")), "types": FLOATS8, "sums": "f32"}
+    options |= {"without": frozenset(("cpu", "rocm", "graphs")), "types": FLOATS8, "sums": "f32", "both": True}
     return byte_product(name, op, "rcr", *lines, b_type=b_type, **options)  # type: ignore[arg-type]
 
 
