@@ -452,7 +452,7 @@ FAMILIES = {
     ),
     **drawn_families("jagged", *JAGGED),
     **drawn_families(
-        "gemm", "gemm_simt_kernel", "gemm_stored_kernel", cuda=["gemm_mma_kernel", "gemm_stored_mma_kernel", "gemm_wgmma_kernel"]
+        "gemm", "gemm_simt_kernel", "gemm_stored_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]
     ),
     **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),
     **drawn_families("conv", *CONV),
