@@ -166,3 +166,21 @@ def test_points_of_volumes() -> None:
     check(lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=True), thin, grid)
     with pytest.raises(ImportFailure, match="bicubic"):
         from_torch(Lambda(lambda x, g: F.grid_sample(x, g, "bicubic", align_corners=False)).eval(), (volume, grid))
+
+
+def test_numbers_beyond_f16_stay_numbers() -> None:
+    """PyTorch computes with numbers in f32; in f16 they would be infinite or 0."""
+    x = torch.tensor([1000.0, -3.0, 0.0]).half()
+    check(lambda x: (x / 70000, x * 1e-6, (x * 100000) * 0, torch.sub(x, x, alpha=1e-7), 1e5 - x), x)
+    rows = Dim("rows", min=1, max=200_000)
+    run = compiled(lambda x: x.sum() / x.shape[0], torch.ones(3).half(), dims=({0: rows},))
+    assert run(torch.full((150_000,), 0.25).half()).item() == 0.25
+
+
+def test_the_mean_of_losses_may_have_a_sum_beyond_f16() -> None:
+    x, targets = (torch.randn(20000, 4) * 8).half(), torch.randint(0, 4, (20000,))
+    weight = torch.tensor([1.0, 2.0, 0.5, 3.0]).half()
+    losses = compiled(lambda x, t: (F.cross_entropy(x, t), F.cross_entropy(x[..., None], t[:, None], weight)), x, targets)
+    got = losses(x, targets)
+    want = F.cross_entropy(x.double(), targets), F.cross_entropy(x.double(), targets, weight.double())
+    torch.testing.assert_close([y.double() for y in got], list(want), rtol=2e-3, atol=0)

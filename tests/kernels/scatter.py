@@ -10,11 +10,11 @@ from ait_mlir.dialects.ait.types import tensor_type
 from tests.kernels.harness import Case, Library
 
 
-def rows_added(t: str, places: str = "1 to 20000") -> Case:
+def rows_added(t: str) -> Case:
     """Rows of 8 added to rows of a tensor."""
     return Case(
         f"""ait.graph @g(%x: !ait.tensor<600 x 8 x {t}>, %v: !ait.tensor<s x 8 x {t}>, %i: !ait.tensor<s x 1 x i64>)
-          dims {{s = {places}}} {{
+          dims {{s = 1 to 20000}} {{
           %y = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<600 x 8 x {t}>
           ait.output "y" %y : !ait.tensor<600 x 8 x {t}>
         }}""",
@@ -60,10 +60,6 @@ Sums = tuple[Case, type[np.generic], int]
 """A case of `rows_added`, or of `added_along` with its number of rows; its element type; the rows or 0."""
 
 
-BUCKETED: Sums = (rows_added("f32", "1 to 100000 hints [100000]"), np.float32, 0)
-"""So many places that a card sorts them in buckets."""
-
-
 def sums(many: int = 64) -> list[Sums]:
     return [
         (rows_added("f32"), np.float32, 0),
@@ -71,7 +67,6 @@ def sums(many: int = 64) -> list[Sums]:
         (added_along("f32", 5), np.float32, 5),
         (added_along("f16", many), np.float16, many),
         (added_along("f32", many, 304), np.float32, many),
-        BUCKETED,
     ]
 
 

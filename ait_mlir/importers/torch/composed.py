@@ -329,10 +329,28 @@ def fake_quantize_tensor(x: Any, scale: Any, zero: Any, enabled: Any, low: int, 
     return torch.where(enabled != 0, result, x), inside | (enabled == 0)
 
 
+# ** losses **
+
+
+def wide_loss(operation: Any) -> Callable[..., tuple[Any, Any]]:
+    """PyTorch's decomposition of a negative log likelihood, in f32 for 16-bit floats: their sum over a batch may be
+    beyond f16, though the mean is not.
+    """
+    decomposition: Any = torch.export.default_decompositions()[operation]
+
+    def loss(x: Any, target: Any, weight: Any, *rest: Any) -> tuple[Any, Any]:
+        weight = None if weight is None else _wide(weight)
+        found, total = decomposition(_wide(x), target, weight, *rest)
+        return found.to(x.dtype), total.to(x.dtype)
+
+    return loss
+
+
 def table() -> dict[Any, Callable[..., Any]]:
     """The function for each operation."""
     aten = torch.ops.aten
     return {
+        **{op: wide_loss(op) for op in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default)},
         aten.frexp.Tensor: frexp,
         aten.nextafter.default: nextafter,
         aten.bincount.default: bincount,

@@ -180,10 +180,6 @@ LAST_TARGETS = 8
 """The most elements for each place that a GPU takes numbers for."""
 
 
-BUCKETED = 1 << 16, 1 << 20
-"""The places of a row that are sorted in buckets."""
-
-
 class ScatterKernel(Kernel[ScatterOp]):
     """`ait.scatter`, in place: operand 0 and the result share a buffer.
 
@@ -221,7 +217,6 @@ class ScatterKernel(Kernel[ScatterOp]):
         if _last_of_many(op):
             return 3 * target.launch_seconds + 2 * moved + 16 * rows * places / target.bandwidth
         passes = max(1, -(-(_most_targets(op) - 1).bit_length() // DIGIT_BITS))
-        passes = 1 if _in_buckets(op) else passes
         launches = 3 if places <= TILE else 3 + 2 * passes
         return launches * target.launch_seconds + 2 * moved + passes * 16 * rows * places / target.bandwidth
 
@@ -231,8 +226,7 @@ class ScatterKernel(Kernel[ScatterOp]):
         groups, space = _scatter_space(launch)
         kind = f"ait::{op.kind.data.capitalize()}Element"
         last = "true" if _last_of_many(op) else "false"
-        buckets = "true" if _in_buckets(op) else "false"
-        template = ", ".join([kind, groups, _key(op), last, buckets]) if gpu else f"{kind}, {groups}"
+        template = ", ".join([kind, groups, _key(op), last]) if gpu else f"{kind}, {groups}"
         each = f"{radix_each(*_sorted_rows(op), launch.scope)}, workspace"
         sums = launch.between[0].name if launch.between else "nullptr"
         more = each if gpu else launch.cpp(y.type.num_elements())
@@ -312,15 +306,6 @@ def _targets(op: ScatterOp) -> Expr:
 
 def _most_targets(op: ScatterOp) -> int:
     return scope_of(op).bounds(_targets(op))[1]
-
-
-def _in_buckets(op: ScatterOp) -> bool:
-    """Whether a GPU sorts places by one digit of their elements first, then the places of a digit in a block: so many
-    that each block has work, and about as many as it has room for.
-    """
-    env = estimate_env(scope_of(op))
-    places = _sorted_rows(op)[1].evaluate(env)
-    return 2**DIGIT_BITS < _most_targets(op) <= 2**32 and BUCKETED[0] <= places <= BUCKETED[1]
 
 
 def _last_of_many(op: ScatterOp) -> bool:

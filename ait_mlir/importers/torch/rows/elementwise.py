@@ -22,6 +22,8 @@ from ait_mlir.importers.torch.rows.common import as_affine, operand, parted
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
+LEAST_NORMAL_F16 = 2.0**-14
+
 
 def unary(op: type[AitOp]) -> Row:
     """A row for one op on the input, in the result's element type."""
@@ -41,12 +43,27 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
     """A row for one op on `self` and `other`, converted to the result's element type."""
 
     def row(c: Call) -> Value:
-        a, b = (operand(c, name, c.element) for name in (("other", "self") if swapped else ("self", "other")))
+        element = f32 if c.element == f16 and _has_numbers_beyond_f16(c) else c.element
+        a, b = (operand(c, name, element) for name in (("other", "self") if swapped else ("self", "other")))
         if c["alpha"] not in (None, 1):
-            b = c.w.mul(b, operand(c, "alpha", c.element))
-        return spread(c.w.op(op, a, b), c.dims)
+            b = c.w.mul(b, operand(c, "alpha", element))
+        return spread(c.w.cast(c.w.op(op, a, b), c.element), c.dims)
 
     return row
+
+
+def _has_numbers_beyond_f16(c: Call) -> bool:
+    """Whether an argument is a number that f16 holds only as infinity, as 0 or with few digits. PyTorch computes with
+    numbers in f32.
+    """
+
+    def is_beyond(found: object) -> bool:
+        if isinstance(found, Expr):
+            return c.w.scope.bounds(found)[1] > LARGEST[f16]
+        number = abs(found) if isinstance(found, int | float) else 0
+        return number > LARGEST[f16] or 0 < number < LEAST_NORMAL_F16
+
+    return any(is_beyond(c[name]) for name in ("self", "other", "alpha"))
 
 
 def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwise: Row) -> Row:

@@ -286,12 +286,11 @@ struct RadixWorkspace {
 };
 
 /// @brief Sorts rows of fewer than 2^32 keys by their lowest `bits`. Equal keys keep their order.
-/// @tparam kOnePass whether `bits` are those of one pass
 /// @param source `key(row, i)` and `place(row, i)` of element i
 /// @param each elements of a thread, up to kRadixEach: fewer where few elements have to fill the card
 /// @param sink `store(row, i, key, place)` takes what comes i-th in a row
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
-template <class K, bool kOnePass = false, class Source, class Sink>
+template <class K, class Source, class Sink>
 int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int each, int bits, const Source& source, const Sink& sink, void* workspace) {
   using Chain = typename RadixWorkspace<K>::Chain;
   using Buffers = RadixBuffers<K>;
@@ -303,7 +302,7 @@ int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int each, i
   config.block = dim3(kRadixThreads);
   config.grid = dim3(grid_size(rows * space.tiles));
   config.dependent = true;
-  const int passes = kOnePass ? 1 : space.passes;
+  const int passes = space.passes;
   if (const int32_t status = launch(ctx, config, radix_count_kernel<K, Source>, source, length, space.tiles, each, passes, space.counts())) return status;
   for (int pass = 0; pass < passes; ++pass) {
     const Buffers from = space.buffers((pass + 1) % 2), to = space.buffers(pass % 2);
@@ -313,14 +312,12 @@ int32_t radix_sort(const Context& ctx, int64_t rows, int64_t length, int each, i
     int32_t status = 0;
     if (pass == 0 && last) {
       status = launch(ctx, config, radix_pass_kernel<K, Source, Sink, Chain>, source, sink, chain, length, each, pass, passes, counts);
-    } else if constexpr (!kOnePass) {
-      if (pass == 0) {
-        status = launch(ctx, config, radix_pass_kernel<K, Source, Buffers, Chain>, source, to, chain, length, each, pass, passes, counts);
-      } else if (last) {
-        status = launch(ctx, config, radix_pass_kernel<K, Buffers, Sink, Chain>, from, sink, chain, length, each, pass, passes, counts);
-      } else {
-        status = launch(ctx, config, radix_pass_kernel<K, Buffers, Buffers, Chain>, from, to, chain, length, each, pass, passes, counts);
-      }
+    } else if (pass == 0) {
+      status = launch(ctx, config, radix_pass_kernel<K, Source, Buffers, Chain>, source, to, chain, length, each, pass, passes, counts);
+    } else if (last) {
+      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Sink, Chain>, from, sink, chain, length, each, pass, passes, counts);
+    } else {
+      status = launch(ctx, config, radix_pass_kernel<K, Buffers, Buffers, Chain>, from, to, chain, length, each, pass, passes, counts);
     }
     if (status) return status;
   }

@@ -80,11 +80,10 @@ __global__ void __launch_bounds__(128) scatter_kernel(IndexedSpace<kRank, kIndic
 /// has room for as many elements. A place with an index outside of its dim is skipped.
 /// @tparam K unsigned, for as many numbers as there are elements that indices can name
 /// @tparam kLast whether many places replace elements without a sort
-/// @tparam kBuckets of `scatter_sorted`
 /// @param each as of `radix_sort`
 /// @param workspace with kLast 4 bytes for each element of each row that indices can name; else of `radix_bytes` for the places of each row if these may
 /// be more than kRadixTile
-template <class Kind, int kSerial, int kKeyed, class K, bool kLast, bool kBuckets, int kRank, int kIndices, class Id, class T>
+template <class Kind, int kSerial, int kKeyed, class K, bool kLast, int kRank, int kIndices, class Id, class T>
 int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, combined_t<Kind, T>* sums,
                 int each, void* workspace) {
   using Sorted = ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T>;
@@ -112,8 +111,8 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
       return detail::scatter_last<1>(ctx, sorted, neighbours, workspace);
     }
   } else if (places > kFewPlaces && ranges > 1) {
-    if (in_words) return detail::scatter_sorted<K, kBuckets, kVec>(ctx, sorted, each, workspace);
-    return detail::scatter_sorted<K, kBuckets, 1>(ctx, sorted, each, workspace);
+    if (in_words) return detail::scatter_sorted<K, kVec>(ctx, sorted, each, workspace);
+    return detail::scatter_sorted<K, 1>(ctx, sorted, each, workspace);
   }
   LaunchConfig config;
   config.block = dim3(128);

@@ -4,7 +4,7 @@
 ///
 /// The loops of a space come in three groups: places that may name one element; rows, along which indices differ, so that each is sorted by itself; and
 /// columns, along which indices are the same, so that they share the sorted places. The places of a row that fit into a block are sorted there and
-/// combined by the same launch. Others are sorted by `radix_sort`: in one go, or by 8 bits of their elements and then, each of these buckets, in a block.
+/// combined by the same launch; others are sorted by `radix_sort`.
 #ifndef AIT_KERNELS_GPU_SCATTER_SORTED_CUH_
 #define AIT_KERNELS_GPU_SCATTER_SORTED_CUH_
 
@@ -333,18 +333,6 @@ struct ScatterKeys {
     return static_cast<uint32_t>(i) | (space.target(row, i) < 0 ? kSkipped<uint32_t> : 0);
   }
 };
-
-/// @brief The same with the highest 8 bits of the targets below the others: one pass makes a bucket of the places of neighbouring targets.
-template <class K, class Space>
-struct ScatterBuckets {
-  ScatterKeys<K, Space> keys;
-  int low;  ///< the other bits
-  __device__ __forceinline__ K key(int64_t row, int64_t i) const {
-    const K target = keys.key(row, i);
-    return (target & ((K(1) << low) - 1)) << kRadixBits | target >> low;
-  }
-  __device__ __forceinline__ uint32_t place(int64_t row, int64_t i) const { return keys.place(row, i); }
-};
 }  // namespace detail
 
 /// Combines what `radix_sort` has sorted: a warp has kWarpSize sorted places of a row and a part of the columns.
@@ -360,53 +348,6 @@ __global__ void __launch_bounds__(kRadixThreads)
   const K* const keys = sorted.keys + row * sorted.length;
   const uint32_t* const places = sorted.places + row * sorted.length;
   detail::combine_sorted<kVec>(space, keys, places, sorted.length, window * kWarpSize, row, part, cut);
-}
-
-/// Combines the places of a bucket with some parts of the columns: a block sorts them, kRadixTile at a time, by the lower bits of their targets.
-template <int kVec, class Space, class K>
-__global__ void __launch_bounds__(kRadixThreads, 2)
-    scatter_buckets_kernel(Space space, RadixBuffers<K> bucketed, const uint32_t* counts, int low, int64_t buckets, int64_t shares, detail::ScatterParts cut) {
-  __shared__ RadixCounters counters;
-  __shared__ K keys[kRadixTile];
-  __shared__ uint32_t sorted[kRadixTile], range[2];
-  wait_for_previous();
-  allow_next();
-  const int64_t share = static_cast<int64_t>(blockIdx.x) % shares, number = static_cast<int64_t>(blockIdx.x) / shares;
-  const int64_t row = number / buckets, first = cut.parts * share / shares, last = cut.parts * (share + 1) / shares;
-  const int bucket = static_cast<int>(number % buckets), thread = threadIdx.x, warp = thread / kWarpSize;
-  const uint32_t count = counts[row * kRadixDigits + thread], before = detail::sum_before(count, counters.sums);
-  if (thread == bucket) {
-    range[0] = before;
-    range[1] = before + count;
-  }
-  __syncthreads();
-  const uint32_t end = range[1];
-  for (uint32_t begin = range[0]; begin < end; begin += kRadixTile) {
-    const int places = end - begin < kRadixTile ? static_cast<int>(end - begin) : kRadixTile, each = (places + kRadixThreads - 1) / kRadixThreads;
-    K held[kRadixEach];
-    uint32_t from[kRadixEach];
-#pragma unroll
-    for (int i = 0; i < kRadixEach; ++i) {
-      const int at = detail::radix_element(i, each);
-      const bool there = i < each && at < places;
-      held[i] = there ? bucketed.key(row, begin + at) >> kRadixBits : ~K(0);
-      from[i] = there ? bucketed.place(row, begin + at) : detail::kSkipped<uint32_t>;
-    }
-    if (low > 0) radix_sort_block(counters, keys, each, radix_passes(low), held, from);
-    __syncthreads();  // what was there has been read
-#pragma unroll
-    for (int i = 0; i < kRadixEach; ++i) {
-      if (i >= each) continue;
-      keys[detail::radix_element(i, each)] = held[i] | static_cast<K>(bucket) << low;
-      sorted[detail::radix_element(i, each)] = from[i];
-    }
-    __syncthreads();
-    const int windows = (places + kWarpSize - 1) / kWarpSize;
-    for (int64_t item = warp; item < windows * (last - first); item += kRadixWarps) {
-      detail::combine_sorted<kVec>(space, keys, sorted, places, item % windows * kWarpSize, row, first + item / windows, cut);
-    }
-    __syncthreads();  // what was combined is in memory
-  }
 }
 
 /// Sorts the places of a row, at most kRadixTile, and combines some parts of the columns: a block for each.
@@ -448,15 +389,7 @@ __global__ void __launch_bounds__(kRadixThreads)
 }
 
 namespace detail {
-/// @brief The blocks that share the columns of some sorted places: each block sorts them, so there are no more than fill the card.
-inline int64_t scatter_shares(int64_t sorted, const ScatterParts& cut) {
-  constexpr int64_t kBlocks = 512;
-  const int64_t most = sorted < kBlocks ? kBlocks / sorted : 1;
-  return cut.parts < most ? cut.parts : most;
-}
-
-/// @tparam kBuckets whether rows that do not fit into a block are sorted by 8 bits of their targets first, then by blocks
-template <class K, bool kBuckets, int kVec, class Space>
+template <class K, int kVec, class Space>
 int32_t scatter_sorted(const Context& ctx, const Space& space, int each, void* workspace) {
   const ScatterParts cut = scatter_parts<kVec>(space);
   const int64_t places = space.places(), rows = space.rows();
@@ -465,31 +398,20 @@ int32_t scatter_sorted(const Context& ctx, const Space& space, int each, void* w
   config.block = dim3(kRadixThreads);
   config.dependent = true;
   if (places <= kRadixTile) {
-    const int64_t shares = scatter_shares(rows, cut);
+    // Each block sorts all places of its row, so a row has no more blocks than fill the card.
+    constexpr int64_t kBlocks = 512;
+    const int64_t most = rows < kBlocks ? kBlocks / rows : 1, shares = cut.parts < most ? cut.parts : most;
     config.grid = dim3(grid_size(rows * shares));
     const int held = static_cast<int>((places + kRadixThreads - 1) / kRadixThreads);
     return launch(ctx, config, scatter_block_kernel<kVec, Space, K>, space, held, radix_passes(bits), shares, cut);
   }
   if (places > INT32_MAX) return ctx.fail("scatter: more than 2^31 - 1 places that may name one element");
-  if constexpr (kBuckets) {
-    const int low = bits > kRadixBits ? bits - kRadixBits : 0;
-    const int64_t buckets = ((space.targets() - 1) >> low) + 1;
-    const RadixWorkspace<K> buffers(rows, places, each, kRadixBits, workspace);
-    const RadixBuffers<K> bucketed = buffers.buffers(0);
-    const ScatterBuckets<K, Space> source{{space}, low};
-    if (const int32_t status = radix_sort<K, true>(ctx, rows, places, each, kRadixBits, source, bucketed, workspace)) return status;
-    const int64_t shares = scatter_shares(rows * buckets, cut);
-    config.grid = dim3(grid_size(rows * buckets * shares));
-    const uint32_t* const counts = buffers.counts();
-    return launch(ctx, config, scatter_buckets_kernel<kVec, Space, K>, space, bucketed, counts, low, buckets, shares, cut);
-  } else {
-    const RadixWorkspace<K> buffers(rows, places, each, bits, workspace);
-    const RadixBuffers<K> sorted = buffers.buffers((buffers.passes - 1) % 2);
-    if (const int32_t status = radix_sort<K>(ctx, rows, places, each, bits, ScatterKeys<K, Space>{space}, sorted, workspace)) return status;
-    const int64_t windows = (places + kWarpSize - 1) / kWarpSize, items = rows * windows * cut.parts;
-    config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
-    return launch(ctx, config, scatter_sorted_kernel<kVec, Space, K>, space, sorted, windows, items, cut);
-  }
+  const RadixWorkspace<K> buffers(rows, places, each, bits, workspace);
+  const RadixBuffers<K> sorted = buffers.buffers((buffers.passes - 1) % 2);
+  if (const int32_t status = radix_sort<K>(ctx, rows, places, each, bits, ScatterKeys<K, Space>{space}, sorted, workspace)) return status;
+  const int64_t windows = (places + kWarpSize - 1) / kWarpSize, items = rows * windows * cut.parts;
+  config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
+  return launch(ctx, config, scatter_sorted_kernel<kVec, Space, K>, space, sorted, windows, items, cut);
 }
 }  // namespace detail
 
