@@ -174,3 +174,14 @@ ait.graph @transposes_of_float8(%x: !ait.tensor<64 x m x f8E4M3FN>, %w: !ait.ten
   ait.output "y" %0 : !ait.tensor<m x 24 x f32>
   ait.output "z" %2 : !ait.tensor<m x 24 x f32>
 }
+
+// CHECK-LABEL: ait.graph @transposes_of_float8_batches
+ait.graph @transposes_of_float8_batches(%x: !ait.tensor<3 x 64 x m x f8E4M3FN>, %w: !ait.tensor<3 x 64 x 24 x f8E4M3FN>) dims {m = 1 to 8} {
+  // CHECK: [[V:%.*]] = ait.permute %x [0, 2, 1] : !ait.tensor<3 x m x 64 x f8E4M3FN>
+  // CHECK: [[W:%.*]] = ait.permute %w [0, 2, 1] : !ait.tensor<3 x 24 x 64 x f8E4M3FN>
+  // CHECK: ait.bmm rcr [[V]], [[W]] : !ait.tensor<3 x m x 24 x f32>
+  %v = ait.permute %x [0, 2, 1] : !ait.tensor<3 x m x 64 x f8E4M3FN>
+  %t = ait.permute %w [0, 2, 1] : !ait.tensor<3 x 24 x 64 x f8E4M3FN>
+  %0 = ait.bmm rcr %v, %t : !ait.tensor<3 x m x 24 x f32>
+  ait.output "y" %0 : !ait.tensor<3 x m x 24 x f32>
+}

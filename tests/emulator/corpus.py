@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.lowering.kernels.gemm_hopper import HopperTile
 from ait_mlir.lowering.kernels.gemm_mfma import TILES as MFMA_TILES
 from ait_mlir.lowering.kernels.gemm_tiles import TILES
@@ -325,7 +326,11 @@ def _check_hopper(library: Library, case: Case, name: str) -> None:
 
 
 def _mfmas() -> Iterator[tuple[str, Case]]:
-    narrow = {name: case for name, case in gemm_cases().items() if _type(name) in ("f16", "bf16")}
+    narrow = {
+        name: case
+        for name, case in gemm_cases().items()
+        if _type(name) in ("f16", "bf16") and isinstance(case.op, ContractionOp)
+    }
     for i, (name, case) in enumerate(in_turn(narrow)):
         tile = MFMA_TILES[i % len(MFMA_TILES)]
         yield name, on_kernel(at(case, SMALL_GEMMS), "mfma", tile.config())

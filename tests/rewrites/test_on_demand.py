@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ait_mlir import outside
 from ait_mlir.driver import read_module, run_to_phase
 from ait_mlir.host.cache import cache_dir
 from ait_mlir.options import CompileOptions
@@ -19,7 +20,8 @@ TEXTS = ("examples/bert_layer.mlir", "examples/llama_layer.mlir", "examples/ffn.
 
 @pytest.fixture(autouse=True)
 def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty cache, and nothing compiled."""
+    """An empty cache, nothing compiled, and no operators from outside."""
+    monkeypatch.setattr(outside, "_table", {})
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path))
     apply._compiled.cache_clear()
 

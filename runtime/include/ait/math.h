@@ -345,7 +345,8 @@ AIT_FN float gelu_narrow(float x) {
   p = p * c - 0x1.d62008p-2f;
   p = p * c - 0x1.26ac08p+0f;
   p = p * c - 0x1.000068p+0f;
-  return detail::positive(x) - c * detail::exp2_core(p);
+  const float y = detail::positive(x) - c * detail::exp2_core(p);
+  return y + detail::positive(-x) * -0.f;  // NaN at -inf, as x * Phi(x)
 }
 
 /// @brief The tanh form of gelu: 0.5 x (1 + tanh(u)) is x / (1 + exp(-2 u)).

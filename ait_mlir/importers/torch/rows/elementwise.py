@@ -43,7 +43,8 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
     """A row for one op on `self` and `other`, converted to the result's element type."""
 
     def row(c: Call) -> Value:
-        element = f32 if c.element == f16 and _has_numbers_beyond_f16(c) else c.element
+        scales = op in (ait.MulOp, ait.DivOp)
+        element = f32 if c.element == f16 and _has_numbers_beyond_f16(c, scales) else c.element
         a, b = (operand(c, name, element) for name in (("other", "self") if swapped else ("self", "other")))
         if c["alpha"] not in (None, 1):
             b = c.w.mul(b, operand(c, "alpha", element))
@@ -52,18 +53,18 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
     return row
 
 
-def _has_numbers_beyond_f16(c: Call) -> bool:
-    """Whether an argument is a number that f16 holds only as infinity, as 0 or with few digits. PyTorch computes with
-    numbers in f32.
+def _has_numbers_beyond_f16(c: Call, scales: bool) -> bool:
+    """Whether an argument is a number that is infinite in f16, or a factor that is 0 or has few digits there. PyTorch
+    computes with numbers in f32. A small term of a sum may be rounded before: the sum has no more digits.
     """
 
-    def is_beyond(found: object) -> bool:
+    def is_beyond(found: object, is_factor: bool) -> bool:
         if isinstance(found, Expr):
             return c.w.scope.bounds(found)[1] > LARGEST[f16]
         number = abs(found) if isinstance(found, int | float) else 0
-        return number > LARGEST[f16] or 0 < number < LEAST_NORMAL_F16
+        return number > LARGEST[f16] or (is_factor and 0 < number < LEAST_NORMAL_F16)
 
-    return any(is_beyond(c[name]) for name in ("self", "other", "alpha"))
+    return any(is_beyond(c[name], scales or name == "alpha") for name in ("self", "other", "alpha"))
 
 
 def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwise: Row) -> Row:
