@@ -2,32 +2,21 @@
 /// @brief Products of some rows of half or bfloat16 with a weight that stays in 4 or 8 bits (sm_80 and later), as in decoding: bound by the bytes
 /// of the weight, which every warp reads straight into registers, 16 bytes a lane, and unpacks there for the tensor cores.
 ///
-/// As in gemm_stream.cuh, columns of the result are rows of the matrix instruction and the order of k within a step is permuted. A bit pattern of the exponent makes a float of a number: 1024 + u is 0x6400 | u in half, 128 + u
-/// is 0x4300 | u in bfloat16. Scales multiply the sums of a group: of a step of the warp, or of a word of each lane where groups are smaller.
+/// As in gemm_stream.cuh, the order of k within a step is permuted. A bit pattern of the exponent makes a float of a number: 1024 + u is
+/// 0x6400 | u in half, 128 + u is 0x4300 | u in bfloat16. Scales multiply the sums of a group: of a step of the warp, or of a word of each lane where groups are smaller.
 #ifndef AIT_KERNELS_GPU_GEMM_STORED_MMA_CUH_
 #define AIT_KERNELS_GPU_GEMM_STORED_MMA_CUH_
 
-#include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/few_rows.cuh"
 #include "ait/kernels/gpu/gemm_stored.cuh"
-#include "ait/kernels/gpu/mma.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief The shape of a block's work.
-/// @tparam kSixteens_ times 16 columns of the result, of which every warp sums a part of k
-/// @tparam kEights_ times 8 rows of a
-/// @tparam kWarps_ warps of a block
-/// @tparam kAhead_ steps of a warp that are on their way from memory
-/// @tparam kBlocks_ blocks that share a multiprocessor
+/// @tparam kAhead_ steps of a warp that are on their way from memory; the others are those of `FewRowsTile`
 template <int kSixteens_, int kEights_, int kWarps_, int kAhead_, int kBlocks_>
-struct StoredTile {
-  static constexpr int kSixteens = kSixteens_, kEights = kEights_, kWarps = kWarps_, kAhead = kAhead_, kBlocks = kBlocks_;
-  static constexpr int kThreads = 32 * kWarps, kRows = 8 * kEights, kColumns = 16 * kSixteens;
-  static constexpr int kPitch = kColumns + 4;  ///< floats from row to row of a warp's sums: the rows of a quad fall in different banks
-  static constexpr int kPartFloats = kRows * kPitch;
-  static constexpr int kSharedBytes = kWarps * kPartFloats * 4;
-  static_assert(kBlocks * kSharedBytes <= 227 * 1024);
+struct StoredTile : FewRowsTile<kSixteens_, kEights_, kWarps_, kBlocks_> {
+  static constexpr int kAhead = kAhead_;
 };
 
 /// @brief How the numbers of 32 bits of a weight become pairs of T, less an origin; all are exact.
@@ -144,7 +133,7 @@ struct StoredRow {
   }
 };
 
-/// @brief A tile of columns for at most Tile::kRows rows. Grid: blocks that share k (one cluster), tiles of columns, tiles of rows.
+/// @brief A tile of columns for at most Tile::kRows rows.
 /// @tparam kByWord as of StoredStep
 /// @param early whether the weight may be read before the launch before has ended
 template <class Tile, bool kByWord, class F, class T, class Stored, class D, class... E>
@@ -152,12 +141,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     gemm_stored_mma_kernel(const __grid_constant__ StoredArgs<T, Stored, D, E...> args, bool early) {
   using Step = StoredStep<Tile, Stored, kByWord>;
   using Pairs = StoredPairs<Stored::kBits, T>;
-  constexpr int kPitch = Tile::kPitch, kColumns = Tile::kColumns, kAhead = Tile::kAhead;
+  constexpr int kAhead = Tile::kAhead;
   AIT_DYNAMIC_SHARED(128, stored_shared);
   float* const parts = reinterpret_cast<float*>(stored_shared);
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32, splits = int(gridDim.x);
-  const int n0 = int(blockIdx.y) * kColumns, m0 = int(blockIdx.z) * Tile::kRows, n = n0 + lane / 4;
+  const int n0 = int(blockIdx.y) * Tile::kColumns, m0 = int(blockIdx.z) * Tile::kRows, n = n0 + lane / 4;
   const int columns = gemm.n - n, rows = gemm.m - m0 - lane / 4;  // that exist from this lane's first on
   const T* const x = gemm.a.data + int64_t(m0 + lane / 4) * gemm.a.row;
   const int stride = splits * Tile::kWarps * Step::kStep;
@@ -175,7 +164,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     for (int i = 0; i < kAhead; ++i) steps[i].load(args.b, n, columns, k0 + i * stride, gemm.k);
   }
 
-  float sums[Tile::kSixteens][Tile::kEights][4];
+  typename Tile::Sums sums;
 #pragma unroll
   for (int s = 0; s < Tile::kSixteens; ++s)
 #pragma unroll
@@ -226,54 +215,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     }
   }
   allow_next();
-
-  // The sums of the warps, then those of the blocks: [row][column].
-  float* const mine = parts + warp * Tile::kPartFloats;
-#pragma unroll
-  for (int s = 0; s < Tile::kSixteens; ++s) {
-#pragma unroll
-    for (int e = 0; e < Tile::kEights; ++e) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) mine[(lane % 4 * 2 + i % 2 + 8 * e) * kPitch + s * 16 + lane / 4 + i / 2 * 8] = sums[s][e][i];
-    }
-  }
-  __syncthreads();
-  constexpr int kFours = kColumns / 4;
-  for (int id = int(threadIdx.x); id < Tile::kRows * kFours; id += Tile::kThreads) {
-    float4* to = reinterpret_cast<float4*>(parts + id / kFours * kPitch + id % kFours * 4);
-    float4 all = *to;
-#pragma unroll
-    for (int w = 1; w < Tile::kWarps; ++w) {
-      const float4 v = to[w * (Tile::kPartFloats / 4)];
-      all.x += v.x, all.y += v.y, all.z += v.z, all.w += v.w;
-    }
-    *to = all;  // in the place of the first warp's, which no other thread reads
-  }
-  if (splits > 1) {
-    cluster_barrier();
-  } else {
-    __syncthreads();
-  }
-  constexpr int kSpans = kColumns / kSpan;
-  for (int id = int(blockIdx.x) * Tile::kThreads + int(threadIdx.x); id < Tile::kRows * kSpans; id += splits * Tile::kThreads) {
-    const int at_row = id / kSpans, at_col = id % kSpans * kSpan, to_row = m0 + at_row, to_col = n0 + at_col;
-    if (to_row >= gemm.m || to_col >= gemm.n) continue;
-    typename Operands<E...>::Raw raw;
-    gemm.operands.fetch(0, 0, to_row, to_col, gemm.n - to_col, raw);
-    Span<float> sum;
-#pragma unroll
-    for (int i = 0; i < kSpan; ++i) sum.v[i] = splits > 1 ? 0.f : parts[at_row * kPitch + at_col + i];
-    const uint32_t at = shared_address(parts) + uint32_t(at_row * kPitch + at_col) * 4;
-    for (int r = 0; splits > 1 && r < splits; ++r) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float4 v = load_cluster_float4(at + uint32_t(half) * 16, uint32_t(r));
-        sum.v[half * 4] += v.x, sum.v[half * 4 + 1] += v.y, sum.v[half * 4 + 2] += v.z, sum.v[half * 4 + 3] += v.w;
-      }
-    }
-    gemm.template finish<F>(0, 0, to_row, to_col, sum, raw);
-  }
-  if (splits > 1) cluster_barrier();  // the others may still read the sums of this block
+  finish_few_rows<Tile, F>(gemm, parts, sums, m0, n0);
 }
 
 /// @brief Launches `gemm_stored_mma_kernel` on half or bfloat16, a contiguous along k. Where rows of a or of the weight do not start on 16-byte
@@ -289,13 +231,8 @@ int32_t gemm_stored_mma(const Context& ctx, const GemmShape& shape, Matrices<con
   const bool aligned = rows_aligned(a, a.col, a.row) && reinterpret_cast<uintptr_t>(b.data) % 16 == 0 && shape.k % Step::kLane == 0;
   const bool whole = b.groups == 1 || b.group % (kByWord ? Step::kLane : Step::kStep) == 0;
   if (!aligned || !whole || shape.k == 0 || tiles_n > 65535 || tiles_m > 65535) return gemm_stored<F>(ctx, shape, a, b, d, operands);
-  LaunchConfig config;
-  config.grid = dim3(grid_size(split), grid_size(tiles_n), grid_size(tiles_m));
-  config.block = dim3(Tile::kThreads);
-  config.shared_bytes = Tile::kSharedBytes;
-  config.cluster = uint32_t(split);
-  config.dependent = true;
-  return launch(ctx, config, gemm_stored_mma_kernel<Tile, kByWord, F, T, Stored, D, E...>, stored_args(shape, a, b, d, operands), early);
+  return launch(ctx, few_rows_config<Tile>(split, tiles_n, tiles_m), gemm_stored_mma_kernel<Tile, kByWord, F, T, Stored, D, E...>,
+                stored_args(shape, a, b, d, operands), early);
 }
 
 }  // namespace ait::gpu

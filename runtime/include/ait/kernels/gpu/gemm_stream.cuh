@@ -1,35 +1,23 @@
 /// @file gemm_stream.cuh
 /// @brief Products of few rows with a large matrix, as in decoding (sm_90 and later): bound by the bytes of b, which every warp reads straight
-/// into registers, 16 bytes a lane; warps and the blocks of a cluster share k and put their sums together.
+/// into registers, 16 bytes a lane.
 ///
-/// Columns of the result are rows of the matrix instruction, and the few rows of a its columns: b @ a^T. The order of k within a step is
-/// permuted so that a lane's 16 bytes are operands as they are; a sum does not mind.
+/// The order of k within a step is permuted so that a lane's 16 bytes are operands as they are; a sum does not mind.
 #ifndef AIT_KERNELS_GPU_GEMM_STREAM_CUH_
 #define AIT_KERNELS_GPU_GEMM_STREAM_CUH_
 
-#include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/gemm_epilogue.cuh"
+#include "ait/kernels/gpu/few_rows.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"
-#include "ait/kernels/gpu/mma.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief The shape of a block's work.
-/// @tparam kColumns_ columns of the result, of which every warp sums a part of k
-/// @tparam kEights_ times 8 rows of a
-/// @tparam kWarps_ warps of a block
-/// @tparam kChunks_ pieces of 32 along k that a warp has on their way at once
-/// @tparam kBlocks_ blocks that share a multiprocessor
+/// @tparam kChunks_ pieces of 32 along k that a warp has on their way at once; the others are those of `FewRowsTile`
 template <int kColumns_, int kEights_, int kWarps_, int kChunks_, int kBlocks_>
-struct StreamTile {
-  static constexpr int kColumns = kColumns_, kEights = kEights_, kWarps = kWarps_, kChunks = kChunks_, kBlocks = kBlocks_;
-  static constexpr int kThreads = 32 * kWarps, kRows = 8 * kEights, kSixteens = kColumns / 16;
-  static constexpr int kStep = 32 * kChunks;       ///< of k, for a warp
-  static constexpr int kPitch = kColumns + 4;      ///< floats from row to row of a warp's sums: the rows of a quad fall in different banks
-  static constexpr int kPartFloats = kRows * kPitch;
-  static constexpr int kSharedBytes = kWarps * kPartFloats * 4;
-  static_assert(kColumns % 16 == 0 && (kEights == 1 || kEights == 2) && kBlocks * kSharedBytes <= 227 * 1024);
+struct StreamTile : FewRowsTile<kColumns_ / 16, kEights_, kWarps_, kBlocks_> {
+  static constexpr int kChunks = kChunks_;
+  static constexpr int kStep = 32 * kChunks;  ///< of k, for a warp
+  static_assert(kColumns_ % 16 == 0 && (kEights_ == 1 || kEights_ == 2));
 };
 
 /// @brief The elements that a warp reads in a step.
@@ -64,15 +52,14 @@ struct StreamStep {
   }
 };
 
-/// @brief A tile of columns for at most Tile::kRows rows. Grid: blocks that share k (one cluster), tiles of columns, tiles of rows.
+/// @brief A tile of columns for at most Tile::kRows rows.
 /// @param early whether b may be read before the launch before has ended
 template <class Tile, class F, class T, class D, class... E>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_stream_kernel(const __grid_constant__ GemmArgs<T, D, E...> args, bool early) {
-  constexpr int kPitch = Tile::kPitch, kColumns = Tile::kColumns;
   AIT_DYNAMIC_SHARED(128, stream_shared);
   float* const parts = reinterpret_cast<float*>(stream_shared);
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  const int n0 = int(blockIdx.y) * kColumns, m0 = int(blockIdx.z) * Tile::kRows, splits = int(gridDim.x);
+  const int n0 = int(blockIdx.y) * Tile::kColumns, m0 = int(blockIdx.z) * Tile::kRows, splits = int(gridDim.x);
   const T* column = args.b.data + int64_t(n0 + lane / 4) * args.b.col;
   const T* row = args.a.data + int64_t(m0 + lane / 4) * args.a.row;
   const int columns = args.n - n0 - lane / 4, rows = args.m - m0 - lane / 4;  // that exist from this lane's first on
@@ -85,7 +72,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_stream_ker
   if (!early) step.load_b(args.b, column, columns, k0, args.k);
   step.load_a(args.a, row, rows, k0, args.k);
 
-  float sums[Tile::kSixteens][Tile::kEights][4];
+  typename Tile::Sums sums;
 #pragma unroll
   for (int s = 0; s < Tile::kSixteens; ++s)
 #pragma unroll
@@ -111,55 +98,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_stream_ker
     step.load_a(args.a, row, rows, k0 + stride, args.k);
   }
   allow_next();
-
-  // The sums of the warps, then those of the blocks: [row][column].
-  float* const mine = parts + warp * Tile::kPartFloats;
-#pragma unroll
-  for (int s = 0; s < Tile::kSixteens; ++s) {
-#pragma unroll
-    for (int e = 0; e < Tile::kEights; ++e) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) mine[(lane % 4 * 2 + i % 2 + 8 * e) * kPitch + s * 16 + lane / 4 + i / 2 * 8] = sums[s][e][i];
-    }
-  }
-  __syncthreads();
-  constexpr int kFours = kColumns / 4;
-  for (int id = int(threadIdx.x); id < Tile::kRows * kFours; id += Tile::kThreads) {
-    float4* to = reinterpret_cast<float4*>(parts + id / kFours * kPitch + id % kFours * 4);
-    float4 all = *to;
-#pragma unroll
-    for (int w = 1; w < Tile::kWarps; ++w) {
-      const float4 x = to[w * (Tile::kPartFloats / 4)];
-      all.x += x.x, all.y += x.y, all.z += x.z, all.w += x.w;
-    }
-    *to = all;  // in the place of the first warp's, which no other thread reads
-  }
-  if (splits > 1) {
-    cluster_barrier();
-  } else {
-    __syncthreads();
-  }
-  const uint32_t parts_at = shared_address(parts);
-  constexpr int kSpans = kColumns / kSpan;
-  for (int id = int(blockIdx.x) * Tile::kThreads + int(threadIdx.x); id < Tile::kRows * kSpans; id += splits * Tile::kThreads) {
-    const int at_row = id / kSpans, at_col = id % kSpans * kSpan, to_row = m0 + at_row, to_col = n0 + at_col;
-    if (to_row >= args.m || to_col >= args.n) continue;
-    typename Operands<E...>::Raw raw;
-    args.operands.fetch(0, 0, to_row, to_col, args.n - to_col, raw);
-    Span<float> sum;
-#pragma unroll
-    for (int i = 0; i < kSpan; ++i) sum.v[i] = 0.f;
-    const uint32_t at = parts_at + uint32_t(at_row * kPitch + at_col) * 4;
-    for (int r = 0; r < splits; ++r) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float4 x = load_cluster_float4(at + uint32_t(half) * 16, uint32_t(r));
-        sum.v[half * 4] += x.x, sum.v[half * 4 + 1] += x.y, sum.v[half * 4 + 2] += x.z, sum.v[half * 4 + 3] += x.w;
-      }
-    }
-    args.template finish<F>(0, 0, to_row, to_col, sum, raw);
-  }
-  if (splits > 1) cluster_barrier();  // the others may still read the sums of this block
+  finish_few_rows<Tile, F>(args, parts, sums, m0, n0);
 }
 
 /// @brief Launches `gemm_stream_kernel` on half or bfloat16, k contiguous in a and b. Where their rows do not start on 16-byte boundaries, or k
@@ -175,13 +114,7 @@ int32_t gemm_stream(const Context& ctx, const GemmShape& shape, Matrices<const T
   if (!aligned || tiles_n > 65535 || tiles_m > 65535) return gemm_simt<F>(ctx, shape, a, b, d, operands);
   const GemmArgs<T, D, E...> args{int(shape.m), int(shape.n), int(shape.k), 1, int(tiles_m), int(tiles_n), a, b, d,
                                   true, true, rows_aligned(d, d.col, d.row), operands};
-  LaunchConfig config;
-  config.grid = dim3(grid_size(split), grid_size(tiles_n), grid_size(tiles_m));
-  config.block = dim3(Tile::kThreads);
-  config.shared_bytes = Tile::kSharedBytes;
-  config.cluster = uint32_t(split);
-  config.dependent = true;
-  return launch(ctx, config, gemm_stream_kernel<Tile, F, T, D, E...>, args, early);
+  return launch(ctx, few_rows_config<Tile>(split, tiles_n, tiles_m), gemm_stream_kernel<Tile, F, T, D, E...>, args, early);
 }
 
 }  // namespace ait::gpu

@@ -76,6 +76,19 @@ __global__ void __launch_bounds__(256) grid_sample_planes_kernel(Space<4, kWide>
 }
 
 namespace detail {
+/// @brief Launches a kernel with a thread for each point of a space.
+/// @param narrow, wide the kernel with indices of 32 and of 64 bits
+template <class Narrow, class Wide, class... A>
+int32_t launch_over(const Context& ctx, const int64_t (&sizes)[4], Narrow narrow, Wide wide, const A&... arguments) {
+  const int64_t total = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+  LaunchConfig config;
+  config.block = dim3(256);
+  config.grid = dim3(ceil_div(total, 256, 1 << 20));
+  config.dependent = true;
+  if (total < int64_t(1) << 31) return launch(ctx, config, narrow, Space<4, false>(sizes), total, arguments...);
+  return launch(ctx, config, wide, Space<4, true>(sizes), total, arguments...);
+}
+
 /// The channels of a thread whose neighbours have other places.
 template <class T>
 inline constexpr int kPlaneChannels = sizeof(T) < 8 ? 8 : 4;
@@ -85,30 +98,16 @@ int32_t launch_grid_sample_planes(const Context& ctx, const GridShape& shape, co
                                   const SpatialTensor<const T>& grid, const SpatialTensor<T>& y) {
   constexpr int kChannels = kPlaneChannels<T>;
   const int64_t sizes[4] = {shape.batch, (shape.channels + kChannels - 1) / kChannels, shape.places[0], shape.places[1]};
-  const int64_t total = sizes[0] * sizes[1] * sizes[2] * sizes[3];
-  LaunchConfig config;
-  config.block = dim3(256);
-  config.grid = dim3(ceil_div(total, 256, 1 << 20));
-  config.dependent = true;
-  if (total < int64_t(1) << 31) {
-    return launch(ctx, config, grid_sample_planes_kernel<kMode, kOutside, kChannels, false, T>, Space<4, false>(sizes), total, shape, x, grid, y);
-  }
-  return launch(ctx, config, grid_sample_planes_kernel<kMode, kOutside, kChannels, true, T>, Space<4, true>(sizes), total, shape, x, grid, y);
+  return launch_over(ctx, sizes, grid_sample_planes_kernel<kMode, kOutside, kChannels, false, T>,
+                     grid_sample_planes_kernel<kMode, kOutside, kChannels, true, T>, shape, x, grid, y);
 }
 
 template <ResizeMode kMode, GridOutside kOutside, int kVec, class T>
 int32_t launch_grid_sample(const Context& ctx, const GridShape& shape, const SpatialTensor<const T>& x, const SpatialTensor<const T>& grid,
                            const SpatialTensor<T>& y) {
   const int64_t sizes[4] = {shape.batch, shape.places[0], shape.places[1], shape.channels / kVec};
-  const int64_t total = sizes[0] * sizes[1] * sizes[2] * sizes[3];
-  LaunchConfig config;
-  config.block = dim3(256);
-  config.grid = dim3(ceil_div(total, 256, 1 << 20));
-  config.dependent = true;
-  if (total < int64_t(1) << 31) {
-    return launch(ctx, config, grid_sample_kernel<kMode, kOutside, kVec, false, T>, Space<4, false>(sizes), total, shape, x, grid, y);
-  }
-  return launch(ctx, config, grid_sample_kernel<kMode, kOutside, kVec, true, T>, Space<4, true>(sizes), total, shape, x, grid, y);
+  return launch_over(ctx, sizes, grid_sample_kernel<kMode, kOutside, kVec, false, T>, grid_sample_kernel<kMode, kOutside, kVec, true, T>,
+                     shape, x, grid, y);
 }
 }  // namespace detail
 
