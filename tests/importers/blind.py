@@ -10,18 +10,10 @@ import torch
 from torch import nn
 
 from benchmarks.measure import Accuracy, accuracy
+from tests.importers.function import Function
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 INF = -math.inf
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
 
 
 def written(q: Any, k: Any, change: Callable[[Any], Any]) -> Any:

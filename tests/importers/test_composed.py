@@ -6,30 +6,21 @@ import itertools
 
 import pytest
 import torch
-from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
 
 import ait_mlir
 from ait_mlir.errors import RunError
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from tests.importers.function import Function
 
 COUNT = Dim("count", min=1, max=24)
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 
-class Lambda(nn.Module):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def compiled(function, *given, dims=None):
     with torch.no_grad():
-        return ait_mlir.compile(Lambda(function).eval(), given, dynamic_shapes=None if dims is None else (dims,))
+        return ait_mlir.compile(Function(function).eval(), given, dynamic_shapes=None if dims is None else (dims,))
 
 
 def check(function, *given) -> None:
@@ -151,7 +142,7 @@ def test_fractional_pools_with_given_samples(rank) -> None:
     check(both, torch.randn(2, 3, *sizes), torch.rand(2, 3, rank))
     check(ratios, torch.randn(3, *sizes), torch.rand(1, 3, rank))
     with pytest.raises(ImportFailure, match=r"aten\.rand\.default.*\n.*random numbers"):
-        from_torch(Lambda(lambda x: pool(x, kernel, output_size=2)).eval(), (torch.randn(2, 3, *sizes),))
+        from_torch(Function(lambda x: pool(x, kernel, output_size=2)).eval(), (torch.randn(2, 3, *sizes),))
 
 
 def test_points_of_volumes() -> None:
@@ -165,7 +156,7 @@ def test_points_of_volumes() -> None:
     thin = volume[:, :, :1, :, :1]
     check(lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=True), thin, grid)
     with pytest.raises(ImportFailure, match="bicubic"):
-        from_torch(Lambda(lambda x, g: F.grid_sample(x, g, "bicubic", align_corners=False)).eval(), (volume, grid))
+        from_torch(Function(lambda x, g: F.grid_sample(x, g, "bicubic", align_corners=False)).eval(), (volume, grid))
 
 
 def test_numbers_beyond_f16_stay_numbers() -> None:

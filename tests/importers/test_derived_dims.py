@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
 
@@ -13,16 +12,7 @@ import ait_mlir
 from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, UnsupportedOps, from_torch
 from ait_mlir.reference.graph import evaluate_graph
-
-
-class Lambda(nn.Module):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
+from tests.importers.function import FunctionOfX
 
 CASES = {
     "joined": lambda x: torch.cat([x, x * 2], 1).softmax(1) + torch.cat([x[0], x[1]]),
@@ -42,7 +32,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_against_eager(name) -> None:
     torch.manual_seed(0)
-    model = Lambda(CASES[name]).eval()
+    model = FunctionOfX(CASES[name]).eval()
     compiled = ait_mlir.compile(model, (torch.randn(3, 5),), dynamic_shapes={"x": {1: Dim("seq", min=1, max=24)}})
     for length in (1, 2, 9):
         x = torch.randn(3, length)
@@ -50,7 +40,7 @@ def test_against_eager(name) -> None:
 
 
 def test_differences_of_a_higher_order() -> None:
-    model = Lambda(lambda x: torch.diff(x, n=2)).eval()
+    model = FunctionOfX(lambda x: torch.diff(x, n=2)).eval()
     compiled = ait_mlir.compile(model, (torch.randn(3, 5),), dynamic_shapes={"x": {1: Dim("seq", min=2, max=24)}})
     for length in (2, 3, 9):
         x = torch.randn(3, length)
@@ -65,7 +55,7 @@ def padded(x):
 
 def test_a_multiple_of_a_dim_decides_whether_to_pad() -> None:
     """The dim has its own name and minimum, although no input has it by itself."""
-    model = Lambda(padded).eval()
+    model = FunctionOfX(padded).eval()
     blocks = Dim("blocks", min=1, max=6)
     compiled = ait_mlir.compile(model, (torch.randn(3, 12),), dynamic_shapes={"x": {1: 4 * blocks}})
     assert "!ait.tensor<3 x (4*blocks) x f32>" in compiled.ir("imported")
@@ -78,7 +68,7 @@ def test_a_multiple_of_a_dim_decides_whether_to_pad() -> None:
 
 def test_a_power_has_two_columns_at_least() -> None:
     with pytest.raises(ImportFailure, match=r"linalg\.vander of 1 columns, expected at least 2"):
-        from_torch(Lambda(lambda x: torch.linalg.vander(x, N=1)).eval(), (torch.randn(3, 5),))
+        from_torch(FunctionOfX(lambda x: torch.linalg.vander(x, N=1)).eval(), (torch.randn(3, 5),))
 
 
 ORDINARY = {
@@ -103,7 +93,7 @@ UNSOLVED = {
 
 @pytest.mark.parametrize("name", UNSOLVED)
 def test_a_dim_without_a_minimum_imports_what_an_automatic_one_does(name: str) -> None:
-    model = Lambda(UNSOLVED[name]).eval()
+    model = FunctionOfX(UNSOLVED[name]).eval()
     for dim in (Dim.AUTO, Dim("d"), Dim("d", max=64)):
         imported = from_torch(model, (torch.randn(2, 6, 8),), dynamic_shapes={"x": {1: dim}})
         (found,) = imported.graph.scope
@@ -115,7 +105,7 @@ def test_a_dim_without_a_minimum_imports_what_an_automatic_one_does(name: str) -
 
 
 def test_a_condition_of_an_automatic_dim_is_refused() -> None:
-    model = Lambda(lambda x: x * 2 if x.shape[0] % 8 else x).eval()
+    model = FunctionOfX(lambda x: x * 2 if x.shape[0] % 8 else x).eval()
     with pytest.raises(ImportFailure, match=r"the model requires .*8.*Dim\.AUTO"):
         from_torch(model, (torch.randn(6, 4),), dynamic_shapes={"x": {0: Dim.AUTO}})
 
@@ -131,7 +121,7 @@ def test_a_dim_that_may_be_empty_stays_so() -> None:
 
 @pytest.mark.parametrize(("pieces", "least"), [(2, 2), (3, 5), (4, 10)])
 def test_a_number_of_pieces_gives_a_dim_without_a_minimum_one(pieces, least) -> None:
-    model = Lambda(lambda x: x.chunk(pieces, 1)).eval()
+    model = FunctionOfX(lambda x: x.chunk(pieces, 1)).eval()
     compiled = ait_mlir.compile(model, (torch.randn(3, 12),), dynamic_shapes={"x": {1: Dim("seq")}})
     for length in (least, least + 1, 24):
         x = torch.randn(3, length)
@@ -141,13 +131,13 @@ def test_a_number_of_pieces_gives_a_dim_without_a_minimum_one(pieces, least) -> 
 
 
 def test_a_declared_minimum_that_is_too_small_is_refused_with_the_one_that_fits() -> None:
-    model = Lambda(lambda x: x.chunk(3, 1)).eval()
+    model = FunctionOfX(lambda x: x.chunk(3, 1)).eval()
     with pytest.raises(ImportFailure, match=r"requires that seq is at least 5: declare Dim\('seq', min=5\)"):
         from_torch(model, (torch.randn(3, 7),), dynamic_shapes={"x": {1: Dim("seq", min=1)}})
 
 
 def test_a_dim_without_a_minimum_gets_the_one_that_an_operation_needs() -> None:
-    model = Lambda(lambda x: x.topk(2, 1).values).eval()
+    model = FunctionOfX(lambda x: x.topk(2, 1).values).eval()
     compiled = ait_mlir.compile(model, (torch.randn(3, 6),), dynamic_shapes={"x": {0: Dim("rows"), 1: Dim("seq")}})
     for length in (2, 5):
         x = torch.randn(3, length)
@@ -187,7 +177,7 @@ def test_a_dim_without_a_minimum_gets_the_one_that_the_trace_needs() -> None:
 
 
 def test_a_multiple_that_the_model_fixes_is_refused() -> None:
-    model = Lambda(lambda x: sum(x[:, t : t + 2] for t in range(0, x.shape[1], 2))).eval()
+    model = FunctionOfX(lambda x: sum(x[:, t : t + 2] for t in range(0, x.shape[1], 2))).eval()
     with pytest.raises(ImportFailure, match="a dim that was to be dynamic is not"):
         from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: 2 * Dim("half", max=20)}})
 
@@ -201,7 +191,7 @@ BY_FLOATS = {
 
 def test_an_attribute_that_is_a_float_of_a_size_is_refused() -> None:
     """PyTorch gives the float of the example."""
-    model = Lambda(lambda x: torch.nn.functional.leaky_relu(x, x.shape[1] ** 0.5)).eval()
+    model = FunctionOfX(lambda x: torch.nn.functional.leaky_relu(x, x.shape[1] ** 0.5)).eval()
     with pytest.raises(UnsupportedOps, match=r"leaky_relu(?s:.)*the float FloatPow.* depends on dims"):
         from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
 
@@ -210,4 +200,4 @@ def test_an_attribute_that_is_a_float_of_a_size_is_refused() -> None:
 def test_a_decision_by_a_float_of_a_size_is_refused(name) -> None:
     """PyTorch's own conditions leave such a decision out."""
     with pytest.raises(ImportFailure, match="a dim that was to be dynamic is not"):
-        from_torch(Lambda(BY_FLOATS[name]).eval(), (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
+        from_torch(FunctionOfX(BY_FLOATS[name]).eval(), (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})

@@ -8,19 +8,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.importers.function import Function
 from tests.importers.meaning import B, S, check_meaning
 
 TOKENS = {0: B, 1: S}
 LEAST = -(2**63)
-
-
-class Lambda(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def floats(*shape):
@@ -306,4 +298,4 @@ def test_the_row_means_what_pytorch_does(name):
     torch.manual_seed(0)
     inputs = make()
     shapes = tuple(TOKENS if dynamic is True else None for _ in inputs) if dynamic in (True, None) else dynamic
-    check_meaning(Lambda(function).eval(), inputs, shapes)
+    check_meaning(Function(function).eval(), inputs, shapes)

@@ -13,16 +13,7 @@ from torch.nn import functional as F
 
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from ait_mlir.reference.graph import evaluate_graph
-
-
-class Lambda(nn.Module):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
+from tests.importers.function import FunctionOfX
 
 CASES = {
     "upper triangle": lambda x: (x @ x.T)[tuple(torch.triu_indices(x.shape[0], x.shape[0], 1))],
@@ -63,7 +54,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_against_eager(name: str) -> None:
     torch.manual_seed(0)
-    model = Lambda(CASES[name]).eval()
+    model = FunctionOfX(CASES[name]).eval()
     dim = Dim("n", min=1, max=24)
     imported = from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: dim}})
     for size in (1, 2, 9):
@@ -77,7 +68,7 @@ def test_against_eager(name: str) -> None:
 
 
 def test_gradient() -> None:
-    model = Lambda(lambda x: torch.gradient(x, spacing=0.5)).eval()
+    model = FunctionOfX(lambda x: torch.gradient(x, spacing=0.5)).eval()
     imported = from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=2, max=24)}})
     for size in (2, 3, 9):
         x = torch.randn(size, 6)
@@ -87,7 +78,7 @@ def test_gradient() -> None:
 
 
 def test_a_size_that_floats_round_up_is_refused() -> None:
-    model = Lambda(lambda x: torch.arange(0, 1, 1 / x.shape[0])).eval()
+    model = FunctionOfX(lambda x: torch.arange(0, 1, 1 / x.shape[0])).eval()
     from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=48)}})
     with pytest.raises(ImportFailure, match=r"is 50 for n = 49.* declare Dim\('n', max=48\)"):
         from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=49)}})
@@ -102,4 +93,4 @@ DECIDED = {
 @pytest.mark.parametrize("name", DECIDED)
 def test_a_decision_by_a_float_of_a_dim_is_refused(name: str) -> None:
     with pytest.raises(ImportFailure, match="to be dynamic is not"):
-        from_torch(Lambda(DECIDED[name]).eval(), (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=3)}})
+        from_torch(FunctionOfX(DECIDED[name]).eval(), (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=3)}})

@@ -15,17 +15,14 @@ from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.gemm_stream import START_SECONDS, FewRowsTile
 from ait_mlir.lowering.kernels.loops import broadcast_strides
-from ait_mlir.lowering.kernels.tile import Tile
-from ait_mlir.lowering.target import HOPPER
 
 __all__ = ["KERNELS", "MmaStoredGemm", "StoredGemm", "StoredTile"]
 
 MAX_OPERANDS = 16
 CPU_RATE = 40e9
 """Operations per second of the dot products of a core with AVX-512."""
-SHARED_LIMIT = HOPPER.shared_bytes
-START_SECONDS = 2e-6
 RATE = 0.8
 """The share of the target's bandwidth that the kernel on tensor cores reaches."""
 UNPACK_RATE = 15e12
@@ -106,9 +103,10 @@ def _matrix(arg: Arg, strides: Strides) -> Matrix:
 
 
 @dataclass(frozen=True)
-class StoredTile(Tile):
+class StoredTile(FewRowsTile):
     """Template arguments of `ait::gpu::StoredTile`, and the blocks of a cluster that share k."""
 
+    template = "StoredTile"
     kernel = "gemm of stored weights"
     keys = ("sixteens", "eights", "warps", "ahead", "blocks", "split")
 
@@ -119,17 +117,13 @@ class StoredTile(Tile):
     blocks: int
     split: int
 
-    @property
-    def cpp(self) -> str:
-        return f"ait::gpu::StoredTile<{', '.join(map(str, self.values()[:-1]))}>"
-
     @classmethod
     def first(cls) -> StoredTile:
         return TILES[0]
 
     @property
-    def shared_bytes(self) -> int:
-        return self.warps * 8 * self.eights * (16 * self.sixteens + 4) * 4
+    def width(self) -> int:
+        return 16 * self.sixteens
 
     @property
     def registers(self) -> int:
@@ -140,12 +134,8 @@ class StoredTile(Tile):
         return {
             "sixteens is 1, 2 or 4": self.sixteens in (1, 2, 4),
             "eights is 1, 2 or 4": self.eights in (1, 2, 4),
-            "warps is 4, 8 or 16": self.warps in (4, 8, 16),
-            "ahead is 1 to 4": 1 <= self.ahead <= 4,
-            "blocks is 1 to 4": 1 <= self.blocks <= 4,
-            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
-            "what a thread holds fits in registers": (self.registers + 30) * 32 * self.warps * self.blocks <= 65536,
-            "at most 227 KiB of shared memory": self.blocks * self.shared_bytes <= SHARED_LIMIT,
+            "ahead is 1 to 4": self.ahead <= 4,
+            **super().problems(),
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of
@@ -16,7 +16,7 @@ from ait_mlir.lowering.kernels.gemm import ContractionKernel
 from ait_mlir.lowering.kernels.tile import Tile
 from ait_mlir.lowering.target import HOPPER
 
-__all__ = ["KERNELS", "StreamGemm", "StreamTile"]
+__all__ = ["KERNELS", "FewRowsTile", "StreamGemm", "StreamTile"]
 
 MOST_ROWS = 16
 """The most rows of a: every 16 rows read all of b once more."""
@@ -28,9 +28,49 @@ RATE = 0.87
 """The share of the target's bandwidth that the kernel reaches."""
 
 
+class FewRowsTile(Tile):
+    """Template arguments of a tile made of `ait::gpu::FewRowsTile`, and the blocks of a cluster that share k."""
+
+    template: ClassVar[str]
+    """The name of the tile in C++."""
+    eights: int
+    warps: int
+    blocks: int
+    split: int
+
+    @property
+    def cpp(self) -> str:
+        return f"ait::gpu::{self.template}<{', '.join(map(str, self.values()[:-1]))}>"
+
+    @property
+    def width(self) -> int:
+        """The columns of the result."""
+        raise NotImplementedError
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread for what it reads and for its sums."""
+        raise NotImplementedError
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.warps * 8 * self.eights * (self.width + 4) * 4
+
+    def problems(self) -> Mapping[str, bool]:
+        return {
+            "warps is 4, 8 or 16": self.warps in (4, 8, 16),
+            "blocks is 1 to 4": self.blocks <= 4,
+            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
+            "what a thread holds fits in registers": (self.registers + 30) * 32 * self.warps * self.blocks <= 65536,
+            "at most 227 KiB of shared memory": self.blocks * self.shared_bytes <= SHARED_LIMIT,
+        }
+
+
 @dataclass(frozen=True)
-class StreamTile(Tile):
+class StreamTile(FewRowsTile):
     """Template arguments of `ait::gpu::StreamTile`, and the blocks of a cluster that share k."""
+
+    template = "StreamTile"
 
     kernel = "streaming gemm"
     keys = ("columns", "eights", "warps", "chunks", "blocks", "split")
@@ -42,34 +82,24 @@ class StreamTile(Tile):
     blocks: int
     split: int
 
-    @property
-    def cpp(self) -> str:
-        return f"ait::gpu::StreamTile<{', '.join(map(str, self.values()[:-1]))}>"
-
     @classmethod
     def first(cls) -> StreamTile:
         return TILES[0]
 
     @property
-    def shared_bytes(self) -> int:
-        return self.warps * 8 * self.eights * (self.columns + 4) * 4
+    def width(self) -> int:
+        return self.columns
 
     @property
     def registers(self) -> int:
-        """Registers of a thread for the elements that it reads and for its sums."""
         return self.chunks * (self.columns // 2 + 4 * self.eights) + self.columns // 4 * self.eights
 
     def problems(self) -> Mapping[str, bool]:
-        threads = 32 * self.warps
         return {
             "columns is 16, 32 or 64": self.columns in (16, 32, 64),
             "eights is 1 or 2": self.eights in (1, 2),
-            "warps is 4, 8 or 16": self.warps in (4, 8, 16),
             "chunks is 1, 2, 4 or 8": self.chunks in (1, 2, 4, 8),
-            "blocks is 1 to 4": self.blocks <= 4,
-            "split is 1, 2, 4 or 8": self.split in (1, 2, 4, 8),
-            "what a thread holds fits in registers": (self.registers + 30) * threads * self.blocks <= 65536,
-            "at most 227 KiB of shared memory": self.blocks * self.shared_bytes <= SHARED_LIMIT,
+            **super().problems(),
         }
 
 
