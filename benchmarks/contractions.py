@@ -13,6 +13,7 @@ PyTorch's, both against float64.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -227,19 +228,10 @@ def main() -> int:
     if args.compile_only:
         return 0
     ceilings = measure.ceilings("cuda", torch.float16)
-    print(
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {ceilings.flops / 1e12:.0f} TFLOP/s, "
-        f"{ceilings.bytes / 1e9:.0f} GB/s"
-    )
-    rows: list[list[str]] = []
-    with torch.inference_mode():
-        for case, path in zip(wanted, paths, strict=True):
-            rows.append(row(case, path, ceilings))
-            print("  ".join(rows[-1]), flush=True)
-            torch.cuda.empty_cache()
     limits = f"{ceilings.flops / 1e12:.0f} TFLOP/s, {ceilings.bytes / 1e9:.0f} GB/s"
-    record.show(args.save, HEADS, rows, limits=limits)
-    return 1 if any("FAILED" in r[-1] for r in rows) else 0
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {limits}")
+    work = [functools.partial(row, case, path, ceilings) for case, path in zip(wanted, paths, strict=True)]
+    return record.measured(args.save, HEADS, work, limits)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ the cache together. Errors are ours over those of PyTorch's eager op, both again
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import sys
 import time
@@ -154,14 +155,8 @@ def main() -> int:
         return 0
     bandwidth = measure.ceilings("cuda", torch.float16).bytes
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s", flush=True)
-    rows: list[list[str]] = []
-    with torch.inference_mode():
-        for m in wanted:
-            rows.append(row(m, library, bandwidth))
-            print("  ".join(rows[-1]), flush=True)
-            torch.cuda.empty_cache()
-    record.show(args.save, HEADS, rows, limits=f"copy {bandwidth / 1e9:.0f} GB/s")
-    return 1 if any("FAILED" in r[-1] for r in rows) else 0
+    work = [functools.partial(row, m, library, bandwidth) for m in wanted]
+    return record.measured(args.save, HEADS, work, f"copy {bandwidth / 1e9:.0f} GB/s")
 
 
 if __name__ == "__main__":

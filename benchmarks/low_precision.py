@@ -12,6 +12,7 @@ that are stored, ours over PyTorch's.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -159,14 +160,8 @@ def main() -> int:
     limits = f"{ceilings.flops / 1e12:.0f} TFLOP/s in f16, {ceilings.bytes / 1e9:.0f} GB/s"
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {limits}")
     print("  ".join(HEADS), flush=True)
-    rows: list[list[str]] = []
-    with torch.inference_mode():
-        for case, path in zip(wanted, paths, strict=True):
-            rows.append(row(case, path, ceilings.bytes))
-            print("  ".join(rows[-1]), flush=True)
-            torch.cuda.empty_cache()
-    record.show(args.save, HEADS, rows, limits=limits)
-    return 1 if any("FAILED" in r[-1] for r in rows) else 0
+    work = [functools.partial(row, case, path, ceilings.bytes) for case, path in zip(wanted, paths, strict=True)]
+    return record.measured(args.save, HEADS, work, limits)
 
 
 if __name__ == "__main__":

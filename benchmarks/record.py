@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -52,6 +52,18 @@ def show(
     print(measure.table([list(heads), *map(list, rows)]))
     if save is not None:
         write(save, Run(command(), machine(device), software(device), limits, "", list(heads), list(map(list, rows))))
+
+
+def measured(save: Path | None, heads: Sequence[str], work: Iterable[Callable[[], list[str]]], limits: str) -> int:
+    """Measure rows on the card, print each at once, then `show` them; the exit status: 1 if a row ends with FAILED."""
+    rows: list[list[str]] = []
+    with torch.inference_mode():
+        for row in work:
+            rows.append(row())
+            print("  ".join(rows[-1]), flush=True)
+            torch.cuda.empty_cache()
+    show(save, heads, rows, limits=limits)
+    return 1 if any("FAILED" in r[-1] for r in rows) else 0
 
 
 def read(path: Path) -> list[Run]:
