@@ -7,8 +7,9 @@ import torch
 from torch.nn import functional as F
 
 import ait_mlir
+from tests.importers.function import Function
 from tests.importers.meaning import B, S, check_meaning
-from tests.importers.test_ops import Lambda, floats
+from tests.importers.test_ops import floats
 
 
 def of(function):
@@ -62,14 +63,14 @@ CASES = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_of_complex_numbers(name):
     torch.manual_seed(0)
-    check_meaning(Lambda(of(FUNCTIONS[name])).eval(), plane(), ({0: B},))
+    check_meaning(Function(of(FUNCTIONS[name])).eval(), plane(), ({0: B},))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_complex_numbers(name):
     function, make, shapes = CASES[name]
     torch.manual_seed(0)
-    check_meaning(Lambda(function).eval(), make(), shapes)
+    check_meaning(Function(function).eval(), make(), shapes)
 
 
 @pytest.mark.parametrize("norm", ["backward", "ortho"])
@@ -83,7 +84,7 @@ def test_transforms_over_a_dynamic_length(norm):
         )
         return together[..., : x.shape[-1]], torch.fft.irfft(torch.fft.rfft(x, norm=norm), n=x.shape[-1], norm=norm)
 
-    check_meaning(Lambda(function).eval(), (floats(2, 5), floats(2, 5)), ({0: B, 1: S}, {0: B, 1: S}))
+    check_meaning(Function(function).eval(), (floats(2, 5), floats(2, 5)), ({0: B, 1: S}, {0: B, 1: S}))
 
 
 def test_zero_has_a_root_a_power_and_no_sign():
@@ -91,7 +92,7 @@ def test_zero_has_a_root_a_power_and_no_sign():
         z = torch.view_as_complex(x) * 0
         return torch.view_as_real(torch.stack([z.sqrt(), z**1.5, z.sgn()]))
 
-    check_meaning(Lambda(function).eval(), (floats(2, 3, 2),), ({0: B},))
+    check_meaning(Function(function).eval(), (floats(2, 3, 2),), ({0: B},))
 
 
 def test_numbers_of_half_precision():
@@ -99,7 +100,7 @@ def test_numbers_of_half_precision():
         z = torch.view_as_complex(x)
         return torch.view_as_real(z * z.conj() + z), z.abs(), (z * 2).real
 
-    model, x = Lambda(function).eval(), torch.randn(3, 4, 2)
+    model, x = Function(function).eval(), torch.randn(3, 4, 2)
     compiled = ait_mlir.compile(model, (x.half(),))
     for ours, want in zip(compiled(x.half()), model(x), strict=True):
         assert ours.dtype == torch.float16

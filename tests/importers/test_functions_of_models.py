@@ -13,8 +13,9 @@ from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.errors import RunError
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from tests.importers.function import Function
 from tests.importers.meaning import B, S, check_meaning
-from tests.importers.test_ops import Lambda, floats
+from tests.importers.test_ops import floats
 
 BATCH = {0: B}
 
@@ -85,7 +86,7 @@ CASES = {
 def test_a_function_means_what_pytorch_does(name):
     function, make, shapes = CASES[name]
     torch.manual_seed(0)
-    check_meaning(Lambda(function).eval(), make(), shapes)
+    check_meaning(Function(function).eval(), make(), shapes)
 
 
 class Translator(nn.Module):
@@ -108,7 +109,7 @@ def test_a_transformer_with_several_masks():
 
 
 def test_checks_of_arguments_are_back_after_an_import():
-    from_torch(Lambda(likelihood).eval(), (floats(2, 6),))
+    from_torch(Function(likelihood).eval(), (floats(2, 6),))
     with pytest.raises(ValueError, match="constraint"):
         torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
 
@@ -118,7 +119,7 @@ def test_the_number_in_a_tensor_is_a_result():
         return x * 2, {"sum": x.sum().item(), "place": x.argmax().item()}
 
     x = torch.randn(3, 4)
-    doubled, numbers = ait_mlir.compile(Lambda(function).eval(), (x,))(x)
+    doubled, numbers = ait_mlir.compile(Function(function).eval(), (x,))(x)
     assert torch.equal(doubled, x * 2) and numbers["place"] == x.argmax().item()
     assert type(numbers["place"]) is int and numbers["sum"] == pytest.approx(x.sum().item(), rel=1e-5, abs=1e-6)
 
@@ -126,7 +127,7 @@ def test_the_number_in_a_tensor_is_a_result():
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 def test_places_of_a_grid_that_are_not_finite(mode, padding):
-    model = Lambda(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners=False)).eval()
+    model = Function(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners=False)).eval()
     nan, inf = torch.nan, torch.inf
     given = torch.randn(1, 2, 4, 4), torch.tensor([[[[nan, 0.0], [0.0, nan], [nan, nan], [inf, 0.0], [0.0, -inf]]]])
     ours, theirs = ait_mlir.compile(model, given)(*given), model(*given)
@@ -147,7 +148,7 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_python_computes_with_a_whole_number_in_a_tensor(name):
     function = WHOLE[name]
-    model = Lambda(lambda x, y: function(x, y.sum().item())).eval()
+    model = Function(lambda x, y: function(x, y.sum().item())).eval()
     rows = {0: Dim("rows", min=2, max=8)}
     run = ait_mlir.compile(model, (torch.randn(3, 5), torch.tensor([2, 3])), dynamic_shapes=((rows, None),))
     for numbers in ([2, 3], [-4, 1], [7, 1]):
@@ -157,7 +158,7 @@ def test_python_computes_with_a_whole_number_in_a_tensor(name):
 
 
 def test_the_number_of_a_vector_of_one_is_an_output_without_dims():
-    imported = from_torch(Lambda(lambda x: x[:, 0].sum(0, keepdim=True).item()).eval(), (torch.randn(3, 4),))
+    imported = from_torch(Function(lambda x: x[:, 0].sum(0, keepdim=True).item()).eval(), (torch.randn(3, 4),))
     ((kind, name),) = imported.outputs
     types = {op.output_name.data: tensor_type(op.value) for op in imported.module.walk() if isinstance(op, OutputOp)}
     assert kind == "number" and types[name].rank == 0
@@ -180,7 +181,7 @@ REFUSED = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_is_not_supported_is_said(message):
     with pytest.raises(ImportFailure, match=message):
-        from_torch(Lambda(REFUSED[message]).eval(), (floats(3, 6),), dynamic_shapes=(({0: Dim("b", min=2, max=8)},),))
+        from_torch(Function(REFUSED[message]).eval(), (floats(3, 6),), dynamic_shapes=(({0: Dim("b", min=2, max=8)},),))
 
 
 DIVISIONS = {
@@ -194,7 +195,7 @@ DIVISIONS = {
 
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_an_integer_that_is_divided_by_zero_fails_the_run(name):
-    model = Lambda(DIVISIONS[name]).eval()
+    model = Function(DIVISIONS[name]).eval()
     x, y = torch.tensor([[5, -7, 3]]), torch.tensor([[2], [-3]])
     run = ait_mlir.compile(model, (x, y), dynamic_shapes=(({1: Dim("n", max=8)}, {0: Dim("m", max=8)}),))
     assert torch.equal(run(x, y), model(x, y))

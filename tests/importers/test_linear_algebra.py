@@ -7,8 +7,9 @@ import torch
 from torch.export import Dim
 
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from tests.importers.function import Function
 from tests.importers.meaning import B, check_meaning
-from tests.importers.test_ops import Lambda, floats
+from tests.importers.test_ops import floats
 
 
 def positive(x):
@@ -39,12 +40,12 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_systems_of_four(name):
     torch.manual_seed(0)
-    check_meaning(Lambda(CASES[name]).eval(), (floats(2, 4, 4),), ({0: B},))
+    check_meaning(Function(CASES[name]).eval(), (floats(2, 4, 4),), ({0: B},))
 
 
 def test_one_row():
     torch.manual_seed(0)
-    check_meaning(Lambda(lambda x: (torch.linalg.inv(x), torch.linalg.det(x))).eval(), (floats(2, 1, 1),), ({0: B},))
+    check_meaning(Function(lambda x: (torch.linalg.inv(x), torch.linalg.det(x))).eval(), (floats(2, 1, 1),), ({0: B},))
 
 
 @pytest.mark.parametrize("shape", [(2, 17, 17), "dynamic"])
@@ -53,4 +54,4 @@ def test_large_and_dynamic_systems_are_refused(shape):
     given = (torch.randn(3, 3),) if shape == "dynamic" else (torch.randn(shape),)
     dims = ({0: n, 1: n},) if shape == "dynamic" else None
     with pytest.raises(ImportFailure, match="linalg_inv"):
-        from_torch(Lambda(torch.linalg.inv).eval(), given, dynamic_shapes=(dims,) if dims else None)
+        from_torch(Function(torch.linalg.inv).eval(), given, dynamic_shapes=(dims,) if dims else None)

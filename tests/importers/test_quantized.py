@@ -19,7 +19,7 @@ from ait_mlir.importers.errors import ImportFailure
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.options import CompileOptions
 from ait_mlir.reference.graph import evaluate_graph
-from tests.importers.test_ops import Lambda
+from tests.importers.function import Function
 
 F: Any = torch.nn.functional
 QD: Any = torch.ops.quantized_decomposed
@@ -62,7 +62,7 @@ def as_float(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 def test_the_row_means_what_pytorch_does(name: str) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 4, 8) * 3
-    model = Lambda(CASES[name]).eval()
+    model = Function(CASES[name]).eval()
     imported = from_torch(model, (x,))
     imported.module.verify()
     got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {})
@@ -74,7 +74,7 @@ def test_the_row_means_what_pytorch_does(name: str) -> None:
 def test_groups_along_a_row() -> None:
     q = torch.arange(-16, 16, dtype=I8).reshape(2, 16)
     scales, zeros = torch.tensor([[0.5, 2.0], [4.0, 0.25]]), torch.tensor([[1, -1], [0, 2]])
-    model = Lambda(lambda q: QD.dequantize_per_channel_group(q, scales, zeros, -128, 127, I8, 8, torch.float32)).eval()
+    model = Function(lambda q: QD.dequantize_per_channel_group(q, scales, zeros, -128, 127, I8, 8, torch.float32)).eval()
     imported = from_torch(model, (q,))
     assert "blocks [1, 8]" in str(imported.module)
     got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: q.numpy()}, imported.constants, {})
@@ -113,7 +113,7 @@ def test_scaled_products_with_blocks_may_round_what_bfloat16_results_lose() -> N
     """Those are not multiplied as they are stored, but on tensor cores."""
     a, b = (torch.randn(n, 256).to(torch.float8_e4m3fn) for n in (128, 256))
     x, y = torch.rand(128, 2) + 0.5, torch.rand(2, 2) + 0.5
-    model = Lambda(lambda a, b, x, y: torch._scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16)).eval()
+    model = Function(lambda a, b, x, y: torch._scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16)).eval()
     imported = from_torch(model, (a, b, x, y))
     assert "blocks [1, 128]" in str(imported.module) and "blocks [128, 128]" in str(imported.module)
     (product,) = (op for op in imported.module.walk() if isinstance(op, GemmOp))
@@ -152,4 +152,4 @@ def test_tensors_of_8_bit_floats_go_in_and_out_of_a_compiled_model() -> None:
 )
 def test_what_is_refused(function: Callable[[torch.Tensor], Any], message: str) -> None:
     with pytest.raises(ImportFailure, match=message):
-        from_torch(Lambda(function).eval(), (torch.randn(2, 8),))
+        from_torch(Function(function).eval(), (torch.randn(2, 8),))

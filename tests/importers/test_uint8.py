@@ -13,7 +13,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.importers.torch import ImportFailure, from_torch
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import AITData
-from tests.importers.test_ops import Lambda
+from tests.importers.function import Function
 
 TOKENS = torch.tensor([2, 0])
 CASES = {
@@ -60,7 +60,7 @@ def test_an_operation_on_16_bits_is_that_of_pytorch(name):
 
 
 def agrees(name, *inputs):
-    imported = from_torch(Lambda(CASES[name]).eval(), inputs)
+    imported = from_torch(Function(CASES[name]).eval(), inputs)
     imported.module.verify()
     names = [item.name for item in imported.inputs.tensors]
     arrays = {n: inputs[item.leaf].numpy() for n, item in zip(names, imported.inputs.tensors, strict=True)}
@@ -160,14 +160,14 @@ def test_resampling_in_fixed_point_is_refused():
             ImportFailure, match=r"resampling of ui8 with antialias=True.*convert to float|linear needs a floating"
         ):
             from_torch(
-                Lambda(lambda x, o=options: F.interpolate(x, (3, 3), mode="bilinear", **o)).eval(), (bytes_of(0)[None],)
+                Function(lambda x, o=options: F.interpolate(x, (3, 3), mode="bilinear", **o)).eval(), (bytes_of(0)[None],)
             )
 
 
 def test_bytes_are_no_indices():
     table, ids = torch.randn(8, 4), torch.ones(8, dtype=torch.uint8)
     with pytest.raises(ImportFailure, match="tensors used as indices must be long, int, byte or bool"):
-        from_torch(Lambda(lambda x, i: x[i]).eval(), (table, ids))
+        from_torch(Function(lambda x, i: x[i]).eval(), (table, ids))
     for function in (F.embedding, lambda i, x: x.gather(0, i[:, None]), lambda i, x: x.index_select(0, i)):
         with pytest.raises(ImportFailure, match=r"Long, Int|int32/int64|must be i32 or i64"):
-            from_torch(Lambda(function).eval(), (ids, table))
+            from_torch(Function(function).eval(), (ids, table))

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ait_mlir.importers.torch import decomposition
+from tests.importers.function import Function
 from tests.importers.meaning import B, check_meaning
-from tests.importers.test_ops import Lambda
 
 
 def parts_and_views(x: Any) -> Any:
@@ -94,20 +94,20 @@ def not_again(*_: Any) -> Any:
 @pytest.mark.parametrize("function", TOGETHER, ids=lambda f: f.__name__)
 def test_writes_are_rewritten_without_another_trace(function, monkeypatch) -> None:
     monkeypatch.setattr(decomposition, "_decomposed", not_again)
-    check_meaning(Lambda(function).eval(), (torch.randn(3, 4, dtype=torch.float64),), (None,))
+    check_meaning(Function(function).eval(), (torch.randn(3, 4, dtype=torch.float64),), (None,))
 
 
 def test_an_unrolled_recurrence_is_not_traced_again(monkeypatch) -> None:
     monkeypatch.setattr(decomposition, "_decomposed", not_again)
-    check_meaning(Lambda(forward_substitution).eval(), (torch.randn(2, 5, 4, dtype=torch.float64),), ({0: B},))
+    check_meaning(Function(forward_substitution).eval(), (torch.randn(2, 5, 4, dtype=torch.float64),), ({0: B},))
 
 
 @pytest.mark.parametrize("function", TRACED, ids=lambda f: f.__name__)
 def test_other_writes_are_traced_again(function) -> None:
-    check_meaning(Lambda(function).eval(), (torch.randn(3, 4, dtype=torch.float64),), (None,))
+    check_meaning(Function(function).eval(), (torch.randn(3, 4, dtype=torch.float64),), (None,))
 
 
 def test_a_write_to_an_input_stays_one() -> None:
     given = torch.randn(3, 4)
-    imported = decomposition.simpler(torch.export.export(Lambda(an_input).eval(), (given,), strict=False))
+    imported = decomposition.simpler(torch.export.export(Function(an_input).eval(), (given,), strict=False))
     assert imported.graph_signature.user_inputs_to_mutate
