@@ -37,13 +37,14 @@ def keep_sample(config: pytest.Config, items: list[pytest.Item], drawn: Sample) 
     groups: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         if item.path.parent.name == "gpu":
-            groups.setdefault(_group(item), []).append(item)
-    out = {item for group in groups.values() for item in _in_order(group, drawn.seed)[drawn.count :]}
+            groups.setdefault(group(item), []).append(item)
+    out = {item for tests in groups.values() for item in _in_order(tests, drawn.seed)[drawn.count :]}
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]
 
 
-def _group(item: pytest.Item) -> tuple[str, str]:
+def group(item: pytest.Item) -> tuple[str, str]:
+    """The file of a test, and the family of operations that it is about."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     return str(item.path), str(parameters.get("family", ""))
 
