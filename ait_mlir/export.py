@@ -19,20 +19,12 @@ from blake3 import blake3
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from ait_mlir.contents import called_libraries, constants_of
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import KernelAttr, tensor_type
 from ait_mlir.dialects.ait_rt.program import KernelOp
-from ait_mlir.driver import (
-    Arrays,
-    called_libraries,
-    constants_of,
-    emit,
-    kernel_value,
-    plan_model,
-    program_of,
-    run_to_phase,
-)
+from ait_mlir.driver import Arrays, emit, kernel_value, plan_model, program_of, run_to_phase
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
 from ait_mlir.host.cache import Scratch

@@ -53,6 +53,15 @@ class Folding:
         """The params of which values could be folded if all had data."""
         self.values: dict[str, NDArray[Any] | Deferred] = {}
         """The value of each fold that can be computed, by name."""
+        self.has_failed = False
+        """Whether a value could not be computed."""
+
+    def take(self, folds: Sequence[Fold]) -> bool:
+        """Compute the folds that an earlier compilation of the module found, those whose sources have data; returns
+        whether all could be computed."""
+        self.folds = list(folds)
+        self.compute([fold for fold in folds if fold.source_types().keys() <= self.data.keys()])
+        return not self.has_failed
 
     def compute(self, folds: Sequence[Fold]) -> set[str]:
         """Compute folds; returns the names of the computed params. A fold that fails gives a warning, and
@@ -65,6 +74,7 @@ class Folding:
             try:
                 self.values[fold.name] = self._kept(self._value(fold))
             except Exception as error:  # whatever it is, the model can be compiled without this fold
+                self.has_failed = True
                 sources = ", ".join(fold.source_types()) or "constants"
                 warnings.warn(
                     f"what follows from {sources} alone is computed in every run, "

@@ -95,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # one cache for all test processes, kept between runs: objects are keyed by content
     os.environ.setdefault("AIT_CACHE_DIR", str(config.rootpath / "build" / "test-cache"))
     os.environ.setdefault("AIT_MEASURE_BUDGET", "0")  # kernels by estimate: the same on each card
+    os.environ.setdefault("AIT_PLANS", "0")  # tests change the package while it runs, and look at modules that are planned
     # Threads of PyTorch and NumPy that wait for each other would take the CPUs from other workers and processes. Both
     # libraries read this when they are loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")

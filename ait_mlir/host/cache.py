@@ -221,13 +221,28 @@ def is_kept(path: Path, key: str) -> bool:
     The record beside the file has a digest of the key and of the content, so a file kept for another key does not
     count.
     """
-    record = _record_of(path)
-    if Path(os.path.realpath(path.parent)) != path.parent or not (is_plain(path) and is_plain(record)):
+    if not _is_in_place(path):
         return False
     try:
-        return record.read_bytes() == _record(key, sha256_file(path))
+        return _record_of(path).read_bytes() == _record(key, sha256_file(path))
     except FileNotFoundError:
         return False
+
+
+def kept_bytes(path: Path, key: str) -> bytes | None:
+    """The content that `keep` or `keep_bytes` wrote for `key`; None if `is_kept` does not hold."""
+    if not _is_in_place(path):
+        return None
+    try:
+        data = path.read_bytes()
+        return data if _record_of(path).read_bytes() == _record(key, hashlib.sha256(data).hexdigest()) else None
+    except FileNotFoundError:
+        return None
+
+
+def _is_in_place(path: Path) -> bool:
+    """Whether a file and the record beside it are there, and the path contains no link."""
+    return Path(os.path.realpath(path.parent)) == path.parent and is_plain(path) and is_plain(_record_of(path))
 
 
 def _record_of(path: Path) -> Path:

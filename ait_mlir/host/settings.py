@@ -41,6 +41,11 @@ def measure_budget() -> float:
     return seconds
 
 
+def keeps_plans() -> bool:
+    """`AIT_PLANS`: whether compilations keep plans in the cache, and take them from there; `0` for no."""
+    return os.environ.get("AIT_PLANS") != "0"
+
+
 def named_library(name: str) -> list[str]:
     """The shared library in a variable, a path or a name for the loader; an empty list if it is not set.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from ait_mlir.version import LOADED
@@ -29,7 +30,20 @@ def package_digest() -> str | None:
         versions = [str(sys.implementation.cache_tag), version("xdsl"), version("jinja2")]
     except PackageNotFoundError:  # copied without their metadata
         return None
-    digest = hashlib.sha256("\n".join(versions).encode())
+    return _digest(versions, paths)
+
+
+@functools.cache
+def tables_digest() -> str | None:
+    """A digest of the package's templates of C++, tables of times and tables of estimates; None if one has changed
+    since the process loaded the package."""
+    files = (("lowering/templates", "*.j2"), ("timings", "*.json"), ("timings/estimates", "*.json"))
+    return _digest([], sorted(path for folder, name in files for path in (PACKAGE / folder).glob(name)))
+
+
+def _digest(texts: Iterable[str], paths: Iterable[Path]) -> str | None:
+    """A digest of texts, and of the names and contents of files; None if one changed after the package was loaded."""
+    digest = hashlib.sha256("\n".join(texts).encode())
     for path in paths:
         if path.stat().st_mtime > LOADED:
             return None

@@ -84,12 +84,17 @@ class Fold:
 def write_folds(folds: Sequence[Fold]) -> str:
     """The folds that depend on params, and may be computed again, as a module in text; empty if there are none."""
     kept = [fold for fold in folds if not fold.is_constant and not fold.is_from_outside]
-    names = [StringAttr(fold.name) for fold in kept]
-    return str(ModuleOp([fold.graph.clone() for fold in kept], {"ait.folds": ArrayAttr(names)})) + "\n" if kept else ""
+    return all_folds_text(kept) if kept else ""
+
+
+def all_folds_text(folds: Sequence[Fold]) -> str:
+    """Folds of any kind as a module in text."""
+    names = [StringAttr(fold.name) for fold in folds]
+    return str(ModuleOp([fold.graph.clone() for fold in folds], {"ait.folds": ArrayAttr(names)})) + "\n"
 
 
 def read_folds(text: str) -> list[Fold]:
-    """The folds that `write_folds` wrote."""
+    """The folds that `write_folds` or `all_folds_text` wrote."""
     module = parse_source(context(), decode(text.encode(), "folds"))
     names = cast(ArrayAttr[StringAttr], module.attributes["ait.folds"])
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]

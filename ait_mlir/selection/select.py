@@ -72,6 +72,11 @@ def kept_selections() -> Generator[Selections]:
         _kept.reset(token)
 
 
+def are_selections_kept() -> bool:
+    """Whether this is inside of `kept_selections`."""
+    return _kept.get() is not None
+
+
 def needs_kernel(op: Operation) -> bool:
     return not isinstance(op, ParamOp | ConstantOp | OutputOp | ScanOp | YieldOp | ViewLike)
 

@@ -21,6 +21,7 @@ _PARTS = {
     "libraries": "linked models and runtime libraries",
     "templates": "compiled templates of generated code",
     "patterns": "the ops that patterns match",
+    "plans": "planned models: IR and C++",
     "models": "libraries taken out of artifacts",
     "prefix": "the library for C and C++ programs",
     "tmp": "builds that are under way, or were killed",
