@@ -43,11 +43,13 @@ def dynamic_scale(w: Writer, x: SSAValue, element: Attribute, blocks: Blocks | N
         inner: list[int] = []
         kept: list[Expr | int] = []
         for dim, size in zip(t.dims, sizes_of(x, blocks), strict=True):
-            count = 1 if size is dim else dim if size == 1 else dim // size
-            parts += [count, size]
-            inner.append(len(parts) - 1)
-            kept.append(count)
-        most = w.reshape(w.reduce("max", w.reshape(x, parts), inner), kept)
+            is_whole = size is dim
+            parts += [dim] if is_whole or size == 1 else [dim // size, size]
+            if is_whole or size != 1:
+                inner.append(len(parts) - 1)
+            kept.append(1 if is_whole else dim if size == 1 else dim // size)
+        x = w.reshape(x, parts)
+        most = w.reshape(w.reduce("max", x, inner) if inner else x, kept)
     return w.maximum(w.div(most, largest), SMALLEST)
 
 

@@ -28,8 +28,8 @@ def kernel_op(op: Operation) -> Operation:
 def form_loops(
     results: Sequence[SSAValue], members: Container[Operation], scope: Scope, has_errors: bool = True
 ) -> LoopsOp:
-    """The `ait.loops` op that computes the results of a group of ops, all of one shape. It is not inserted into a
-    block.
+    """The `ait.loops` op that computes the results of a group of ops: all of one shape, or with 1 for some of the first
+    one's dims. It is not inserted into a block.
 
     Its operands are the values from outside the group that it reads. With `has_errors`, as a CPU has them, reads at
     indices from data say which op failed. Raises `NoElements` if the table cannot express an element.
@@ -37,13 +37,18 @@ def form_loops(
     dims = tensor_type(results[0]).dims
     loops = tuple(Induction(name, size) for name, size in zip(_names("d", len(dims), scope), dims, strict=True))
     writer = ElementWriter(scope, members, ROWS, loops, has_errors)
-    index = [const(0) if loop.count.as_int() == 1 else sym(loop.name) for loop in loops]
-    yielded = [writer.element(value, index) for value in results]
+
+    def yielded(value: SSAValue) -> SSAValue:
+        sizes = tensor_type(value).dims
+        index = [const(0) if size.as_int() == 1 else sym(loop.name) for size, loop in zip(sizes, loops, strict=True)]
+        return writer.element(value, index)
+
+    values = [yielded(value) for value in results]
     block = writer.levels[0].block
-    block.add_op(YieldOp(*yielded))
+    block.add_op(YieldOp(*values))
     _erase_unused(block)
     operands = _used_operands(block, writer)
-    op = LoopsOp(operands, loops, [tensor_type(v).element_type for v in results], Region(block))
+    op = LoopsOp(operands, loops, list(map(tensor_type, results)), Region(block))
     _rename_folds(block, 0, {}, scope)
     for value, result in zip(results, op.results, strict=True):
         result.name_hint = value.name_hint

@@ -1,7 +1,8 @@
 """Joins memory-bound ops into one launch, `ait.loops`.
 
 A group grows from its last op upward: over producers that only the group uses, or that only move elements. The group
-becomes one definition of an element (`ait_mlir/elements`), so intermediate values need no memory.
+becomes one definition of an element (`ait_mlir/elements`), so intermediate values need no memory. What others use, too,
+becomes a further result, where it has the shape of the last one or a number for each row.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class Former:
     target: Target | None
     loops: dict[object, LoopsOp | None] = field(default_factory=dict[object, "LoopsOp | None"])
     """By the key of a group: its loops, which stand in no block, or None if there are none."""
-    times: dict[object, float] = field(default_factory=dict[object, float])
-    """By the key of a group: the seconds that one launch saves."""
+    times: dict[object, tuple[float, float]] = field(default_factory=dict[object, "tuple[float, float]"])
+    """By the key of a group: the seconds that one launch is estimated to save, and those that it saves clearly."""
     keys: dict[Operation, object] = field(default_factory=dict[Operation, object])
     fastest: dict[object, Candidate | None] = field(default_factory=dict[object, "Candidate | None"])
     """By the key of an op: its fastest candidate, or None if no kernel runs it."""
@@ -106,7 +107,8 @@ class Former:
         sweeps = 0
         while sweeps < MAX_SWEEPS and self._sweep():
             sweeps += 1
-        joined = self.target is not None and self.target.is_gpu and self._join_siblings()
+        is_gpu = self.target is not None and self.target.is_gpu
+        joined = is_gpu and any([self._join_producers(), self._join_siblings()])
         return sweeps > 0 or joined
 
     def _sweep(self) -> bool:
@@ -114,7 +116,7 @@ class Former:
         for root in reversed(list(self.block.ops)):
             may_end = root not in self.gone and self._may_join(root) and self._is_root(root)
             if group := self._best(root) if may_end else []:
-                self._replace(group)
+                self._replace(group, [self._result(root)])
                 changed = True
         return changed
 
@@ -163,8 +165,10 @@ class Former:
         types = [tensor_type(v) for v in (*op.operands, *op.results)]
         return not any(self.scope.host_symbols(e) for t in types for e in t.dims)
 
-    def _grown(self, root: Operation) -> list[Operation]:
-        """The largest group that ends with an op. Its members are in the order in which they joined, the op first."""
+    def _grown(self, root: Operation, stores: bool = False) -> list[Operation]:
+        """The largest group that ends with an op. Its members are in the order in which they joined, the op first. With
+        `stores`, it also has members whose results others use.
+        """
         group = [root]
         if self._formed(group) is None:
             return []
@@ -173,12 +177,15 @@ class Former:
             found = [
                 op
                 for op in {v.owner for member in group for v in member.operands}
-                if isinstance(op, Operation) and op not in refused and op not in group and self._joins(op, group)
+                if isinstance(op, Operation)
+                and op not in refused
+                and op not in group
+                and (self._joins(op, group) or (stores and self._joins_stored(op, group)))
             ]
             if not found:
                 break
             op = max(found, key=self.place.__getitem__)
-            loops = self._formed([*group, op])
+            loops = self._formed([*group, op], stores)
             if loops is None or not self._is_fit(loops, [*group, op]):
                 refused.add(op)
             else:
@@ -199,15 +206,15 @@ class Former:
         """Whether only a group uses the results of an op."""
         return all(use.operation in group for r in op.results for use in r.uses)
 
-    def _formed(self, group: Sequence[Operation]) -> LoopsOp | None:
+    def _formed(self, group: Sequence[Operation], stores: bool = False) -> LoopsOp | None:
         """The `ait.loops` op of a group, in a graph of its own; None if the group has none."""
-        return self._formed_of(group, self._key(group))
+        return self._formed_of(group, self._key(group, stores), stores)
 
-    def _formed_of(self, group: Sequence[Operation], key: object) -> LoopsOp | None:
+    def _formed_of(self, group: Sequence[Operation], key: object, stores: bool) -> LoopsOp | None:
         """The loops of the group that has a key."""
         if key not in self.loops:
             try:
-                self.loops[key] = self._standalone(self._made(group), group[0])
+                self.loops[key] = self._standalone(self._made(group, self._results(group, stores)), group[0])
             except NoElements:
                 self.loops[key] = None
         return self.loops[key]
@@ -221,16 +228,44 @@ class Former:
         made.erase()
         return alone
 
-    def _made(self, group: Sequence[Operation], results: int = 1) -> LoopsOp:
-        """The loops of a group whose first ops have its results, in no block."""
+    def _made(self, group: Sequence[Operation], results: Sequence[SSAValue]) -> LoopsOp:
+        """The loops of a group that compute some results of its ops, in no block."""
         has_errors = self.target is None or not self.target.is_gpu
-        return form_loops([self._result(op) for op in group[:results]], set(group), self.scope, has_errors)
+        return form_loops(results, set(group), self.scope, has_errors)
 
     @staticmethod
     def _result(root: Operation) -> SSAValue:
         return next(r for r in root.results if r.uses)
 
-    def _key(self, group: Sequence[Operation]) -> object:
+    def _results(self, group: Sequence[Operation], stores: bool) -> list[SSAValue]:
+        """The results of a group: that of its first op and, with `stores`, those of others that are used outside."""
+        stored = [op for op in group[1:] if self._may_store(op, group)] if stores else []
+        return [self._result(group[0]), *(r for op in stored for r in used_outside(op, group))]
+
+    def _joins_stored(self, op: Operation, group: Sequence[Operation]) -> bool:
+        """Whether a producer may join a group that stores those of its results that others use."""
+        return op in self.place and op not in self.gone and self._may_join(op) and self._may_store(op, group)
+
+    def _may_store(self, op: Operation, group: Sequence[Operation]) -> bool:
+        """Whether a group can store what others use of an op: values with the shape of the group's result or with 1 for
+        some of its dims, which nothing before the end of the group needs.
+        """
+        shape, end = tensor_type(self._result(group[0])).dims, self.place[group[0]]
+        found = [] if isinstance(op, ViewLike) else used_outside(op, group)
+        for value in found:
+            dims = tensor_type(value).dims
+            if is_new_state(value) or len(dims) != len(shape):
+                return False
+            if not all(
+                self.scope.equal(dim, size) or (dim.as_int() == 1 and self.scope.positive(size))
+                for dim, size in zip(dims, shape, strict=True)
+            ):
+                return False
+            if any(use.operation not in group and self.place.get(use.operation, -1) <= end for use in value.uses):
+                return False
+        return bool(found)
+
+    def _key(self, group: Sequence[Operation], stores: bool = False) -> object:
         """A key that is equal for groups with the same computation and the same types of operands."""
         numbers: dict[SSAValue, int] = {}
         parts: list[object] = [[bool(r.uses) for r in group[0].results].index(True)]
@@ -239,6 +274,8 @@ class Former:
                 numbers.setdefault(value, len(numbers))
             wires = tuple(numbers[v] for v in (*op.results, *op.operands))
             parts.append((self._own_key(op), wires, self._is_inside(op, group)))
+        if stores:
+            parts.append(tuple(numbers[value] for value in self._results(group, stores)))
         return tuple(parts)
 
     def _own_key(self, op: Operation) -> object:
@@ -286,29 +323,34 @@ class Former:
 
     def _gain(self, group: Sequence[Operation]) -> float:
         """The seconds that one launch saves; at most 0 unless it is clearly faster."""
-        key = self._key(group)
-        loops = self._formed_of(group, key)
+        return self._gains(group)[1]
+
+    def _gains(self, group: Sequence[Operation], stores: bool = False) -> tuple[float, float]:
+        """The seconds that one launch is estimated to save, and the same less a share of its time."""
+        key = self._key(group, stores)
+        loops = self._formed_of(group, key, stores)
         if loops is None:
-            return -math.inf
+            return -math.inf, -math.inf
         if self.target is None:
-            return float(len(group))
+            return float(len(group)), float(len(group))
         if key not in self.times:
-            seconds = [self._alone(op, group) for op in group]
+            ends = {value.owner for value in self._results(group, stores)}
+            seconds = [self._alone(op, group, op in ends) for op in group]
             before = sum(seconds)
             factor = GAIN if sum(s > 0 for s in seconds) > 1 else GAIN_ALONE
             factor = factor if self.target.is_gpu or computes(loops) else GAIN_MOVES_CPU
             least = self.target.launch_seconds + bytes_moved(loops, self.scope) / self.target.bandwidth
             if before > factor * least:
                 least = best_seconds(loops, self.target)
-            self.times[key] = before - factor * least
+            self.times[key] = before - least, before - factor * least
         return self.times[key]
 
-    def _alone(self, op: Operation, group: Sequence[Operation]) -> float:
-        """The seconds of a member's launch if it does not join; 0 for a view that costs no copy, or that other ops need
-        as well.
+    def _alone(self, op: Operation, group: Sequence[Operation], is_result: bool = False) -> float:
+        """The seconds of a member's launch if it does not join; 0 for a view that costs no copy, or for an op that
+        others need as well and whose results the group does not store.
         """
         assert self.target is not None
-        if not self._is_inside(op, group) and op is not group[0]:
+        if not is_result and not self._is_inside(op, group) and op is not group[0]:
             return 0.0
         if not isinstance(op, ViewLike):
             best = self._fastest(op)
@@ -426,6 +468,28 @@ class Former:
         step = steps_of(op, best, self.target)[0]
         return step.kernel.accepts(op, position, view.strides, self.scope)
 
+    # ** results that others use, too **
+
+    def _join_producers(self) -> bool:
+        """Let one launch also store what others use of the values that it needs, such as the scale of each row beside
+        the numbers that it quantises, or a residual sum beside its norm.
+        """
+        changed = False
+        for root in reversed(list(self.block.ops)):
+            if root in self.gone or not self._may_join(root) or not self._is_root(root):
+                continue
+            if not any(isinstance(v.owner, Operation) and self._joins_stored(v.owner, [root]) for v in root.operands):
+                continue
+            group = self._grown(root, stores=True)
+            parts = [group[:n] for n in range(2, len(group) + 1)]
+            parts = [part for part in parts if len(self._results(part, stores=True)) > 1]
+            parts = [part for part in parts if self._gains(part, stores=True)[1] > 0]
+            if parts:
+                best = max(parts, key=lambda part: self._gains(part, stores=True))
+                self._replace(best, self._results(best, stores=True))
+                changed = True
+        return changed
+
     # ** reductions side by side **
 
     def _join_siblings(self) -> bool:
@@ -436,7 +500,7 @@ class Former:
             for other in sorted(others, key=self.place.__getitem__, reverse=True):
                 group = self._grown_beside([op, other])
                 if group and self._gain_beside(group) > 0:
-                    self._replace(group, results=2)
+                    self._replace(group, self._first_results(group))
                     changed = True
                     break
         return changed
@@ -460,11 +524,15 @@ class Former:
                     found.add(other)
         return found
 
+    def _first_results(self, group: Sequence[Operation]) -> list[SSAValue]:
+        """The results of the two reductions that a group begins with."""
+        return [self._result(op) for op in group[:2]]
+
     def _grown_beside(self, group: list[Operation]) -> list[Operation]:
         """Two reductions and the elementwise ops before them that nothing else uses; empty if they do not fit."""
         while True:
             try:
-                loops = self._standalone(self._made(group, results=2), group[0])
+                loops = self._standalone(self._made(group, self._first_results(group)), group[0])
             except NoElements:
                 loops = None
             if loops is None or not self._is_fit(loops, group):
@@ -485,7 +553,7 @@ class Former:
     def _gain_beside(self, group: Sequence[Operation]) -> float:
         """The seconds that one launch of two reductions saves; at most 0 unless it is clearly faster."""
         assert self.target is not None
-        loops = self._standalone(self._made(group, results=2), group[0])
+        loops = self._standalone(self._made(group, self._first_results(group)), group[0])
         before = sum(self._alone(op, group) for op in group[2:]) + sum(
             best.seconds for op in group[:2] if (best := self._fastest(op)) is not None
         )
@@ -493,20 +561,25 @@ class Former:
 
     # ** rewriting **
 
-    def _replace(self, group: Sequence[Operation], results: int = 1) -> None:
-        """Replace the ops with the results of a group by the group's loops, and erase members without users."""
+    def _replace(self, group: Sequence[Operation], results: Sequence[SSAValue]) -> None:
+        """Let others use the results of a group's loops, and erase members without users."""
         root = group[0]
         made = self._made(group, results)
         made.location = root.location
         self.block.insert_op_before(made, root)
-        for op, result in zip(group, made.results, strict=False):
-            self._result(op).replace_all_uses_with(result)
+        for value, result in zip(results, made.results, strict=True):
+            value.replace_uses_with_if(result, lambda use: use.operation not in group)
         self.place[made] = self.place[root]
         for op in sorted(group, key=self.place.__getitem__, reverse=True):
             if not any(r.uses for r in op.results):
                 self.gone.add(op)
                 op.detach()
                 op.erase()
+
+
+def used_outside(op: Operation, group: Container[Operation]) -> list[SSAValue]:
+    """The results of an op that ops outside of a group use."""
+    return [r for r in op.results if any(use.operation not in group for use in r.uses)]
 
 
 def computes(loops: LoopsOp) -> bool:

@@ -77,7 +77,7 @@ def _divide(block: Block, op: ReduceOp, axes: Sequence[int]) -> None:
     result = last.output
     if is_narrow:
         wide = form_loops([result], {last}, scope_of(op))
-        made = LoopsOp(list(wide.operands), wide.iterations.data, [element], wide.detach_region(0))
+        made = LoopsOp(list(wide.operands), wide.iterations.data, [tensor_type(op.output)], wide.detach_region(0))
         made.location = op.location
         block.insert_op_before(made, op)
         result = made.results[0]

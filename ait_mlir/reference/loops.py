@@ -144,7 +144,7 @@ def lift(array: Any, rank: int) -> Any:
 def _(loops: LoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     sizes = [size.evaluate(ev.dims) for size in loops.sizes]
     if 0 in sizes:
-        return [np.empty(sizes, value_dtype(element_type_of(r.type))) for r in loops.results]
+        return [np.empty(ev.shape(r.type), value_dtype(element_type_of(r.type))) for r in loops.results]
     operands: dict[SSAValue, Array] = dict(zip(loops.block.args, arrays, strict=True))
     nest = Nest(ev, {name: np.int64(value) for name, value in ev.dims.items()}, operands)
     nest.grids = nest.enter([loop.name for loop in loops.iterations.data], sizes, 0)

@@ -344,3 +344,54 @@ ait.graph @bert_layer(%x: !ait.tensor<batch x seq x 768 x f16>) dims {batch = 1 
   %y = ait.layer_norm %f5 scale %on_g bias %on_b axes 1 eps 1e-12 : !ait.tensor<batch x seq x 768 x f16>
   ait.output "y" %y : !ait.tensor<batch x seq x 768 x f16>
 }
+
+// A gated MLP of 8-bit floats whose rows are quantised in the run: the norm quantises what it makes, and the product's result is
+// read once for its scales and numbers.
+// CHECK-LABEL: ait_rt.program @float8_mlp
+// CHECK: ait_rt.launch @loops_{{[0-9]+}} ins(%x, {{.*}}) outs([[Q:%.*]], [[S:%.*]]) workspace
+// CHECK: ait_rt.launch @gemm_rcr_mul_mul_{{[0-9]+}} ins([[Q]], {{.*}}[[S]]
+// CHECK: ait_rt.launch @gemm_rcr_mul_mul_silu_mul_{{[0-9]+}} ins([[Q]], {{.*}}[[S]]{{.*}} outs([[H:%.*]]) workspace
+// CHECK: ait_rt.launch @loops_{{[0-9]+}} ins([[H]]) outs([[R:%.*]], [[T:%.*]]) workspace
+// CHECK: ait_rt.launch @gemm_rcr_mul_mul_add_{{[0-9]+}} ins([[R]], {{.*}}[[T]]
+// COUNT-LABEL: ait_rt.program @float8_mlp
+// COUNT-COUNT-5: ait_rt.launch
+// COUNT-NOT: ait_rt.launch
+// COUNT: }
+ait.graph @float8_mlp(%x: !ait.tensor<batch x 512 x 1024 x f16>) dims {batch = 1 to 4} {
+  %n = ait.param "norm.weight" : !ait.tensor<1024 x f16>
+  %g = ait.param "gate.weight" : !ait.tensor<2816 x 1024 x f8E4M3FN>
+  %gs = ait.param "gate.scale" : !ait.tensor<2816 x 1 x f32>
+  %u = ait.param "up.weight" : !ait.tensor<2816 x 1024 x f8E4M3FN>
+  %us = ait.param "up.scale" : !ait.tensor<2816 x 1 x f32>
+  %d = ait.param "down.weight" : !ait.tensor<1024 x 2816 x f8E4M3FN>
+  %ds = ait.param "down.scale" : !ait.tensor<1024 x 1 x f32>
+  %most = ait.constant 448.0 : !ait.tensor<f32>
+  %tiny = ait.constant 1.0e-20 : !ait.tensor<f32>
+  %0 = ait.rms_norm %x scale %n axes 1 eps 1e-05 : !ait.tensor<batch x 512 x 1024 x f16>
+  %1 = ait.cast %0 : !ait.tensor<batch x 512 x 1024 x f32>
+  %2 = ait.abs %1 : !ait.tensor<batch x 512 x 1024 x f32>
+  %3 = ait.reduce max %2 dims [2] : !ait.tensor<batch x 512 x f32>
+  %4 = ait.reshape %3 : !ait.tensor<batch x 512 x 1 x f32>
+  %5 = ait.div %4, %most : !ait.tensor<batch x 512 x 1 x f32>
+  %6 = ait.max %5, %tiny : !ait.tensor<batch x 512 x 1 x f32>
+  %7 = ait.quantize %0 scale %6 : !ait.tensor<batch x 512 x 1024 x f8E4M3FN>
+  %8 = ait.dequantize %7 scale %6 : !ait.tensor<batch x 512 x 1024 x f16>
+  %9 = ait.dequantize %g scale %gs : !ait.tensor<2816 x 1024 x f16>
+  %10 = ait.dequantize %u scale %us : !ait.tensor<2816 x 1024 x f16>
+  %11 = ait.gemm rcr %8, %9 : !ait.tensor<batch x 512 x 2816 x f16>
+  %12 = ait.silu %11 : !ait.tensor<batch x 512 x 2816 x f16>
+  %13 = ait.gemm rcr %8, %10 : !ait.tensor<batch x 512 x 2816 x f16>
+  %14 = ait.mul %12, %13 : !ait.tensor<batch x 512 x 2816 x f16>
+  %15 = ait.cast %14 : !ait.tensor<batch x 512 x 2816 x f32>
+  %16 = ait.abs %15 : !ait.tensor<batch x 512 x 2816 x f32>
+  %17 = ait.reduce max %16 dims [2] : !ait.tensor<batch x 512 x f32>
+  %18 = ait.reshape %17 : !ait.tensor<batch x 512 x 1 x f32>
+  %19 = ait.div %18, %most : !ait.tensor<batch x 512 x 1 x f32>
+  %20 = ait.max %19, %tiny : !ait.tensor<batch x 512 x 1 x f32>
+  %21 = ait.quantize %14 scale %20 : !ait.tensor<batch x 512 x 2816 x f8E4M3FN>
+  %22 = ait.dequantize %21 scale %20 : !ait.tensor<batch x 512 x 2816 x f16>
+  %23 = ait.dequantize %d scale %ds : !ait.tensor<1024 x 2816 x f16>
+  %24 = ait.gemm rcr %22, %23 : !ait.tensor<batch x 512 x 1024 x f16>
+  %25 = ait.add %24, %x : !ait.tensor<batch x 512 x 1024 x f16>
+  ait.output "y" %25 : !ait.tensor<batch x 512 x 1024 x f16>
+}

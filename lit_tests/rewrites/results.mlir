@@ -133,6 +133,19 @@ ait.graph @mask(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>, %r: 
   ait.output "h" %1 : !ait.tensor<b x 4 x i1>
 }
 
+// The reduction computes what it reads, also beside another result of the same launch.
+// CHECK-LABEL: ait.graph @reduced
+ait.graph @reduced(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: [[Z:%.*]] = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x f32>
+  // CHECK-NEXT: [[A:%.*]] = ait.fused_elementwise
+  // CHECK: ait.reduce max [[A]]
+  %z = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x f32>
+  %a = ait.abs %z : !ait.tensor<b x 4 x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<b x f32>
+  ait.output "z" %z : !ait.tensor<b x 4 x f32>
+  ait.output "m" %m : !ait.tensor<b x f32>
+}
+
 // What the operation reads is computed from the product.
 // CHECK-LABEL: ait.graph @cycle
 ait.graph @cycle(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>) dims {b = 1 to 8} {

@@ -271,6 +271,21 @@ FOLD = """for (n = N, z = 2*L + 1) {
 }"""
 
 
+SCALED = """for (r = ROWS, c = COLS) {
+  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %w = ait.abs %v : S
+    ait.yield %w : S } : S
+  %e = ait.constant 1.0e-3 : S
+  %s = ait.max %m, %e : S
+  %v = ait.at %a_[r, c] : S
+  %y = ait.div %v, %s : S
+  %d = ait.add %v, %v : S
+  ait.yield %y, %s, %d : S, S, S
+}"""
+"""A row divided by its largest magnitude, that number, and the row doubled."""
+SCALED_COLUMNS = SCALED.replace("[r, k]", "[k, c]").replace("k = COLS", "k = ROWS")
+
+
 def put(text: str, **sizes: object) -> str:
     """The text with sizes in place of the words in capitals."""
     for name, size in sizes.items():
@@ -368,6 +383,19 @@ FORMS = (
     ),
     nest("divergence", put(DIVERGENCE, ROWS="b", COLS=77), "b x 77 x T", "b x 77 x T", to="b x T"),
     nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
+    nest("scaled", put(SCALED, ROWS="b", COLS=512), "b x 512 x T", to=("b x 512 x T", "b x 1 x f32", "b x 512 x T")),
+    nest(
+        "scaled-dynamic", put(SCALED, ROWS="b", COLS="s + 1"), "b x (s + 1) x T",
+        to=("b x (s + 1) x T", "b x 1 x f32", "b x (s + 1) x T"), envs=ENVS,
+    ),
+    nest(
+        "scaled-short", put(SCALED, ROWS="b", COLS=6), "b x 6 x T", to=("b x 6 x T", "b x 1 x f32", "b x 6 x T"),
+        strides={1: ("7", "1"), 2: ("3", "1")},
+    ),
+    nest(
+        "scaled-columns", put(SCALED_COLUMNS, ROWS=70, COLS=40), "70 x 40 x T",
+        to=("70 x 40 x T", "1 x 40 x f32", "70 x 40 x T"),
+    ),
 )  # fmt: skip
 SPEC = Spec("loops", FORMS, CLOSE, DIMS, SMALL, SMALL, ("f16", "f32"))
 
@@ -415,7 +443,9 @@ UNARY, BINARY = ("relu", "abs", "neg"), ("add", "sub", "max", "min")
 
 
 class _Random:
-    """A nest at random: reads that turn, step, flip, shift and share axes, folds along subsets of the axes."""
+    """A nest at random: reads that turn, step, flip, shift and share axes, folds along subsets of the axes, of which one
+    may be a result of its own.
+    """
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -429,14 +459,21 @@ class _Random:
         axes = {f"j{i}": self.draw.choice(SIZES[:4] if rank > 2 else SIZES) for i in range(rank)}
         lines: list[str] = []
         values = [self.value(axes, lines) for _ in range(self.draw.randint(1, 3))]
+        once: list[tuple[str, dict[str, int | str]]] = []
         for _ in range(self.draw.randint(0, 2)):
             kept = {name: size for name, size in axes.items() if self.draw.random() < 0.6}
             values.append(self.fold(kept, values if not kept else [], lines, deep=True))
+            if kept and all(size != "b" for name, size in axes.items() if name not in kept):  # which may be 0
+                once.append((values[-1], kept))
         while len(values) > 1 and self.draw.random() < 0.9:
             values = [self.op(self.draw.choice(BINARY), lines, *values[:2]), *values[2:]]
         values = values[:2]
         shape = " x ".join(_dim(size) for size in axes.values())
         to = tuple(f"{shape} x {self.t}" if shape else self.t for _ in values)
+        if once and self.draw.random() < 0.6:
+            value, kept = self.draw.choice(once)
+            values.append(value)
+            to += (" x ".join(_dim(size) if name in kept else "1" for name, size in axes.items()) + f" x {self.t}",)
         yields = f"ait.yield {', '.join(values)} : {', '.join(self.scalar for _ in values)}"
         text = f"for ({', '.join(f'{n} = {size}' for n, size in axes.items())}) {{ {' '.join((*lines, yields))} }}"
         return nest("random", text, *self.shapes, to=to, types=(self.t,), envs=RANDOM_ENVS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -159,6 +160,12 @@ class Called(torch.nn.Module):
         return self.function(*args)
 
 
+def scaled(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Rows divided by their scales, these, and the rows."""
+    scale = a.abs().amax(1, keepdim=True) / 127
+    return a / scale, scale, a
+
+
 ROWS, LABELS = torch.zeros(512, 4096), torch.zeros(512, dtype=torch.long)
 MATRIX = torch.zeros(282, 35329, dtype=torch.bfloat16)
 IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
@@ -183,6 +190,7 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
         (lambda a, b: torch.stack(torch.var_mean(a + b, 0)), (ROWS, ROWS), 1),  # elements are read once
         (lambda a: torch.stack((a.amax(1), a.mean(1))), (ROWS,), 1),
         (lambda a: torch.cat((a.amax(1), a.mean(0))), (ROWS,), 2),  # not of the same rows
+        (lambda a: scaled(functional.layer_norm(a, (4096,))), (ROWS,), 1),  # the row and its scale
         # stores across the rows of a softmax would fill a part of each sector
         (lambda a: functional.softmax(a + 1, 1).permute(1, 3, 0, 2).contiguous(), (IMAGE,), 2),
         (lambda a: functional.layer_norm(a, (4096,)).t().contiguous(), (ROWS,), 2),
@@ -192,7 +200,7 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
     ],
 )
 def test_launches_on_a_card(
-    function: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...], launches: int
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], launches: int
 ) -> None:
     module = from_torch(Called(function).eval(), inputs).module
     run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))

@@ -382,6 +382,9 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
     themselves, whose elements `ait.at` reads. The region holds elementwise ops on scalars, constants, reads, folds and
     indices, and yields a value for each result, which is rounded once to the result's element type.
 
+    A result may have size 1 along an iteration dim, if its value is the same at each index of the dim, and the dim is
+    proved to have one: `!ait.tensor<rows x 1 x f32>` beside `!ait.tensor<rows x 4096 x f16>` has a number for each row.
+
     ```mlir
     %y = ait.loops(%x) for (d0 = rows, d1 = 4096) {
     ^bb0(%a: !ait.tensor<rows x 4096 x f16>):
@@ -409,11 +412,9 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
         self,
         inputs: Sequence[SSAValue],
         iterations: Sequence[Induction],
-        element_types: Sequence[Attribute],
+        results: Sequence[TensorType],
         body: Region,
     ) -> None:
-        sizes = [loop.count for loop in iterations]
-        results = [TensorType.get(sizes, t) for t in element_types]
         self.set_up([inputs], [results], [body], iterations=IterationsAttr(tuple(iterations)))
 
     @property
@@ -439,7 +440,32 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
             raise self.fail(f"the region takes ({found}), expected ({want}): the operands")
         _check_block(self, self.block, set(self.block.args), len(self.sizes))
         check_yield(self, self.block.last_op, [compute_type(t.element_type) for t in outputs])
-        return [TensorType.get(self.sizes, t.element_type) for t in outputs]
+        for i in range(len(outputs)):
+            self._check_once(i)
+        return [TensorType.get(self._dims_of(t), t.element_type) for t in outputs]
+
+    def once_along(self, position: int) -> tuple[Induction, ...]:
+        """The iteration dims along which a result has size 1, and is stored once."""
+        dims, loops = tensor_type(self.results[position]).dims, self.iterations.data
+        if len(dims) != len(loops):
+            return ()
+        pairs = zip(dims, loops, strict=True)
+        return tuple(loop for dim, loop in pairs if dim.as_int() == 1 and loop.count.as_int() != 1)
+
+    def _dims_of(self, t: TensorType) -> Shape:
+        """The shape of a result: the sizes of the iteration dims, or 1 where it has 1."""
+        if t.rank != len(self.sizes):
+            return self.sizes
+        return tuple(dim if dim.as_int() == 1 else size for dim, size in zip(t.dims, self.sizes, strict=True))
+
+    def _check_once(self, position: int) -> None:
+        """Raise unless a result has one value along the iteration dims along which it has size 1."""
+        for loop in self.once_along(position):
+            what = f"result {position} has size 1 along iteration dim {loop.name!r}"
+            if not scope_of(self).positive(loop.count):
+                raise self.fail(f"{what}, whose size {loop.count} is not proved to be at least 1")
+            if loop in self.nests()[self.yielded[position]]:
+                raise self.fail(f"{what}, but its value depends on {loop.name!r}; give it the size {loop.count}")
 
     # ** cost **
 

@@ -12,8 +12,8 @@ from ait_mlir.lowering.cpp import CppText, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import HIDDEN_ZERO, Accumulator
 from ait_mlir.lowering.loops.cpu_body import CpuBody
-from ait_mlir.lowering.loops.nest import Axis, Nest, Read, Scalar, nest_of, step
-from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, nodes_of, rows_of
+from ait_mlir.lowering.loops.nest import Axis, Nest, Node, Read, Scalar, nest_of, step
+from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, later_values, nodes_of, results_of_rows, rows_of
 from ait_mlir.lowering.loops.text import Numbers
 
 LANES = 32
@@ -82,6 +82,9 @@ class CpuLoops:
         self.body = CpuBody.of(self.nest, "cpu", self.numbers)
         self.rows = rows_of_cpu(self.nest)
         self.lane = lane_of(self.nest, self.rows)
+        self.of_rows = results_of_rows(self.nest, self.rows)
+        """The results that a row stores before the loops over its other results."""
+        self.others = tuple(i for i in range(len(self.nest.yields)) if i not in self.of_rows)
 
     def emit(self) -> Emission:
         columns = self.lane is None or self.lane in self.rows.group or not self.rows.steps
@@ -156,17 +159,14 @@ class CpuLoops:
     def print_results(self, rows: Rows, body: CpuBody) -> None:
         """Print the values that a row computes once, and the loops over its results."""
         if not rows.rest:
-            self.declare_stores()
-            body.print_nodes(rows.once, self.stores, self.nest.yields, each=True)
-            self.flush_stores()
+            self.print_stores(rows.once, self.others)
             return
         body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+        self.print_stores((), self.of_rows)
         for axis in rows.rest:
             body.lines.add(self.loop_head(axis))
             body.lines.depth += 1
-        self.declare_stores()
-        body.print_nodes(rows.nodes, self.stores, self.nest.yields, each=True)
-        self.flush_stores()
+        self.print_stores(rows.nodes, self.others)
         for _ in rows.rest:
             body.lines.depth -= 1
             body.lines.add("}")
@@ -185,9 +185,10 @@ class CpuLoops:
                 for walk in step_.walks:
                     self.print_walk(walk)
             if not rows.rest:
-                body.print_nodes(rows.once, self.stores, self.nest.yields, each=True)
+                self.print_stores(rows.once, self.others)
                 return
             body.print_nodes(rows.once)
+            self.print_stores((), self.of_rows)
             self.print_walk(rows.last)
 
     def print_walk(self, walk: Walk) -> None:
@@ -233,9 +234,7 @@ class CpuLoops:
                         self.print_lanes_of_fold(walk, acc, state, position)
                 else:
                     body.lane = lane.name
-                    self.declare_stores()
-                    body.print_nodes(self.rows.nodes, self.stores, self.nest.yields, each=True)
-                    self.flush_stores()
+                    self.print_stores(self.rows.nodes, self.others)
                     body.lane = None
             self.lanes_loop("lanes", "begin", "end")
             targets = [f"{name}[begin / {block}]" for name in parts] or totals
@@ -304,45 +303,48 @@ class CpuLoops:
             width = f"std::integral_constant<int, {lanes}>{{}}"
             self.body.lines.add(f"for (; {at} + {lanes} <= {end}; {at} += {lanes}) {function}({width}, {at});")
 
-    def stores(self) -> list[str]:
-        """The statements that keep or store the results, inside the loop over lanes if there is one."""
-        body = self.body
-        found: list[str] = []
-        self.stored: list[tuple[int, str]] = []
-        for i, value in enumerate(self.nest.yields):
-            if body.lane is not None:
-                self.stored.append((i, f"result{i}"))
-                found.append(f"result{i}[j] = {body.ref(value)};")
-            else:
-                found.append(self.store(i, body.ref(value)))
-        return found
+    def print_stores(self, nodes: Sequence[Node], which: Sequence[int]) -> None:
+        """Print nodes, and the stores of the results `which` that follow from them. Lanes are kept, then stored as
+        vectors, or one by one.
+        """
+        body, yields = self.body, self.nest.yields
+        if not which:
+            return
+        if body.lane is None:
+            values = [yields[i] for i in which]
+            body.print_nodes(nodes, lambda: [self.store(i, body.ref(yields[i])) for i in which], values, each=True)
+            return
+        names = {i: f"result{i}" for i in which}
+        for i, name in names.items():
+            t = body.lane_type(compute_type(self.launch.outs[i].type.element_type))
+            body.lines.add(f"{t} {name}[kLanes];")
+        body.print_nodes(nodes, lambda: [f"{n}[j] = {body.ref(yields[i])};" for i, n in names.items()], each=True)
+        for i, name in names.items():
+            if self.is_vector_store(i):
+                at = f"output{i} + ({body.index.text(self.nest.offsets[i])})"
+                body.lines.add(self.guarded(i, f"ait::cpu::store_lanes({at}, {name});"))
+                continue
+            with body.lanes_by_name() as (before, here):
+                store = self.store(i, f"{name}[j]")
+            body.each_lane([store], before, here)
 
     def store(self, i: int, value: str) -> str:
         """The statement that stores one element of a result."""
         t = element_type(self.launch.outs[i].type.element_type)
-        return f"output{i}[{self.body.index.text(self.nest.offsets[i])}] = ait::convert<{t}>({value});"
+        at = self.body.index.text(self.nest.offsets[i])
+        return self.guarded(i, f"output{i}[{at}] = ait::convert<{t}>({value});")
+
+    def guarded(self, i: int, store: str) -> str:
+        """The store of a result; one along which the result has size 1 stores at the first index."""
+        axes = [a for a in self.nest.once_along(i) if i not in self.of_rows or a in self.rows.group]
+        parts = [f"{self.body.index.variables[a.name]} == 0" for a in axes]
+        return f"if ({' && '.join(parts)}) {store}" if parts else store
 
     def is_vector_store(self, i: int) -> bool:
         lane = self.body.lane
         found = None if lane is None else step(self.nest.offsets[i], lane)
         return found is not None and found.as_int() == 1
 
-    def flush_stores(self) -> None:
-        """Print the stores of results that were kept: as vectors, or lane by lane."""
-        body = self.body
-        for i, name in self.stored:
-            if self.is_vector_store(i):
-                body.lines.add(f"ait::cpu::store_lanes(output{i} + ({body.index.text(self.nest.offsets[i])}), {name});")
-                continue
-            with body.lanes_by_name() as (before, here):
-                store = self.store(i, f"{name}[j]")
-            body.each_lane([store], before, here)
-
-    def declare_stores(self) -> None:
-        if self.body.lane is not None:
-            for i, arg in enumerate(self.launch.outs):
-                t = self.body.lane_type(compute_type(arg.type.element_type))
-                self.body.lines.add(f"{t} result{i}[kLanes];")
 
 
 def shared_loop(count: str, work: str, variable: str, written: Sequence[str] = ()) -> str:

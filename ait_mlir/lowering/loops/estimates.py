@@ -185,12 +185,14 @@ class Estimate:
             asked += near * work.times
             if beyond > 2 * width:
                 far += beyond * work.times
-        for value, offset in zip(self.op.results, self.nest.offsets, strict=True):
+        for i, (value, offset) in enumerate(zip(self.op.results, self.nest.offsets, strict=True)):
             width = BY_IR[tensor_type(value).element_type].bytes
+            once = self.nest.once_along(i)
+            stored = self.points(tuple(axis for axis in self.nest.axes if axis not in once))
             near, beyond = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
-            asked += near * self.points(self.nest.axes)
+            asked += near * stored
             if beyond > 2 * width:
-                scattered += beyond * self.points(self.nest.axes)
+                scattered += beyond * stored
         on_the_way = min(threads, target.multiprocessors * RESIDENT) * chunk
         rate = target.bandwidth * min(1.0, on_the_way / (target.bandwidth * LATENCY))
         l1 = asked / (L1_RATE * target.multiprocessors)

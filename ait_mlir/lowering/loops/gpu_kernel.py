@@ -13,8 +13,8 @@ from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Body
 from ait_mlir.lowering.loops.moments import in_one_pass
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Read, alignment, axes_text, nest_of, picked, step
-from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, rows_of
+from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, axes_text, nest_of, picked, step
+from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, results_of_rows, rows_of
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
 BLOCK = 256
@@ -70,6 +70,9 @@ class GpuLoops(ABC):
         self.body = Body.of(self.nest, "gpu", self.numbers)
         self.body.lanes = self.lanes = self.config["lanes"]
         self.rows = rows_of(self.nest, serial=self.serial)
+        self.of_rows = results_of_rows(self.nest, self.rows)
+        """The results that a row stores before the walk over its other results."""
+        self.others = tuple(i for i in range(len(self.nest.yields)) if i not in self.of_rows)
         self.shared = Shared()
         self.checks: dict[Expr, None] = {}
         """Numbers that must be multiples of the lanes."""
@@ -207,31 +210,42 @@ class GpuLoops(ABC):
         if rows.rest:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
             return
-        self.declare_stores()
-        body.print_nodes(rows.once, self.stores(condition), self.nest.yields, each=True)
-        self.flush_stores(condition)
+        self.print_stores(rows.once, condition, self.others)
 
     # ** results **
 
-    def declare_stores(self) -> None:
-        for i, arg in enumerate(self.launch.outs):
+    def print_stores(self, nodes: Sequence[Node], condition: str, which: Sequence[int]) -> None:
+        """Print nodes, and the stores of the results `which` that follow from them, where a condition holds."""
+        if not which:
+            return
+        for i in which:
             if self.is_vector_store(i):
-                self.body.lines.add(f"{element_type(arg.type.element_type)} result{i}[kLanes];")
+                t = element_type(self.launch.outs[i].type.element_type)
+                self.body.lines.add(f"{t} result{i}[kLanes];")
+        used = [self.nest.yields[i] for i in which]
+        self.body.print_nodes(nodes, lambda: self.stores(condition, which), used, each=True)
+        for i in which:
+            if self.is_vector_store(i):
+                self.flush_store(i, condition)
 
-    def stores(self, condition: str):
-        def found() -> list[str]:
-            body = self.body
-            lines: list[str] = []
-            for i, (value, arg) in enumerate(zip(self.nest.yields, self.launch.outs, strict=True)):
-                stored = f"ait::convert<{element_type(arg.type.element_type)}>({body.ref(value)})"
-                if self.is_vector_store(i):
-                    lines.append(f"result{i}[j] = {stored};")
-                else:
-                    store = f"output{i}[{body.index.text(self.nest.offsets[i])}] = {stored};"
-                    lines.append(f"if ({condition}) {store}" if condition else store)
-            return lines
+    def stores(self, condition: str, which: Sequence[int]) -> list[str]:
+        body = self.body
+        lines: list[str] = []
+        for i in which:
+            t = element_type(self.launch.outs[i].type.element_type)
+            stored = f"ait::convert<{t}>({body.ref(self.nest.yields[i])})"
+            if self.is_vector_store(i):
+                lines.append(f"result{i}[j] = {stored};")
+            else:
+                store = f"output{i}[{body.index.text(self.nest.offsets[i])}] = {stored};"
+                lines.append(self.guarded(i, condition, store))
+        return lines
 
-        return found
+    def guarded(self, i: int, condition: str, store: str) -> str:
+        """The store of a result under a condition; one along which the result has size 1 stores at the first index."""
+        axes = [a for a in self.nest.once_along(i) if i not in self.of_rows or a in self.rows.group]
+        parts = [*([condition] if condition else []), *(f"{self.body.index.variables[a.name]} == 0" for a in axes)]
+        return f"if ({' && '.join(parts)}) {store}" if parts else store
 
     def is_vector_store(self, i: int) -> bool:
         lane, offset = self.body.lane, self.nest.offsets[i]
@@ -240,15 +254,14 @@ class GpuLoops(ABC):
             return False
         return self.lanes == 1 or alignment(self.nest, offset, lane, self.lanes) is not None
 
-    def flush_stores(self, condition: str) -> None:
-        for i in range(len(self.launch.outs)):
-            if self.is_vector_store(i):
-                self.pointers[f"output{i}"] = None
-                assert self.body.lane is not None
-                for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
-                    self.need(e)
-                store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
-                self.body.lines.add(f"if ({condition}) {store}" if condition else store)
+    def flush_store(self, i: int, condition: str) -> None:
+        """Print the store of all lanes of a result."""
+        self.pointers[f"output{i}"] = None
+        assert self.body.lane is not None
+        for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
+            self.need(e)
+        store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
+        self.body.lines.add(self.guarded(i, condition, store))
 
 
 def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:

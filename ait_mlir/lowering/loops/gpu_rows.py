@@ -190,6 +190,8 @@ class RowThreads(SharedRows):
             self.leave(lambda state, _: state, "thread == 0", f"row * {self.splits} + split")
         elif rows.rest:
             body.print_nodes(rows.once)
+            first = ["thread == 0", *(["split == 0"] if self.is_split else [])]
+            self.print_stores((), " && ".join([*([present] if present else []), *first]), self.of_rows)
             self.print_walk_of_row(rows.last, threads, present, joined=False)
         else:
             self.print_results(rows, " && ".join([*([present] if present else []), "thread == 0"]))
@@ -224,10 +226,7 @@ class RowThreads(SharedRows):
                 for fold, state in zip(walk.folds, states, strict=True):
                     self.print_fold_of_walk(walk, fold, state, laned=False)
             else:
-                self.declare_stores()
-                nodes = self.keeping.left(self.rows.nodes)
-                body.print_nodes(nodes, self.stores(present), self.nest.yields, each=True)
-                self.flush_stores(present)
+                self.print_stores(self.keeping.left(self.rows.nodes), present, self.others)
         body.lane = None
         for fold, state in zip(walk.folds, states, strict=True):
             acc = Accumulator(fold)
@@ -295,11 +294,10 @@ class ColumnThreads(SharedRows):
             self.leave(lambda state, lane: f"{state}[{lane}]", "present && y == 0", f"split * {count} + {row}")
         elif rows.rest:
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
+            first = f"present && y == 0{' && split == 0' if self.is_split else ''}"
+            self.print_stores((), first, self.of_rows)
             with self.walking(rows.last, y * self.part, start, None):
-                self.declare_stores()
-                nodes = self.keeping.left(rows.nodes)
-                body.print_nodes(nodes, self.stores("present"), self.nest.yields, each=True)
-                self.flush_stores("present")
+                self.print_stores(self.keeping.left(rows.nodes), "present", self.others)
         else:
             self.print_results(rows, "present && y == 0")
         others_count = self.launch.cpp(product(a.count for a in others))

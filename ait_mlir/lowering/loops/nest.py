@@ -150,6 +150,10 @@ class Nest:
     def reads(self) -> list[Read]:
         return [node for node in self.walk() if isinstance(node, Read)]
 
+    def once_along(self, position: int) -> tuple[Axis, ...]:
+        """The axes along which a result has one element, which is stored at their first index."""
+        return tuple(axis for axis in self.axes if axis.name not in self.offsets[position].symbols)
+
     def folds(self) -> list[Fold]:
         """The outermost folds."""
         return [node for node in self.nodes if isinstance(node, Fold)]
@@ -214,7 +218,11 @@ def nest_of(
     builder = _Builder(around, {a: i for i, a in enumerate(op.block.args)}, ins)
     axes = builder.axes(op.iterations.data)
     nodes, yields = builder.block(op.block)
-    offsets = tuple(total(sym(a.name) * s for a, s in zip(axes, strides, strict=True)) for strides in outs)
+    shapes = [tensor_type(v).dims for v in op.results]
+    offsets = tuple(
+        total(sym(a.name) * s for a, s, d in zip(axes, strides, dims, strict=True) if d.as_int() != 1)
+        for strides, dims in zip(outs, shapes, strict=True)
+    )
     elements = tuple(tensor_type(v).element_type for v in op.results)
     nest = Nest(around, axes, nodes, yields, offsets, elements, in_nest(around, tuple(all_axes(axes, nodes))))
     return simplified(nest, merge)

@@ -117,6 +117,13 @@ def _walks(nest: Nest, folds: Sequence[Fold]) -> tuple[Walk, ...]:
     return tuple(found)
 
 
+def results_of_rows(nest: Nest, rows: Rows) -> tuple[int, ...]:
+    """The results that have one element for each row, which a row stores once."""
+    if not rows.rest:
+        return ()
+    return tuple(i for i in range(len(nest.yields)) if set(rows.rest) <= set(nest.once_along(i)))
+
+
 # ** which axis is contiguous **
 
 

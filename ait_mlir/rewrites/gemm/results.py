@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_computed_float
+from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.rewrites.elementwise.merge import FUSED, join_after, kept_results, put_as_one, take_block
@@ -25,6 +26,7 @@ def compute_beside_result(p: PatternBuilder) -> None:
     contraction = p.find("contraction_that_makes", made)
     p.require("result_has_shape_of", root, made)
     p.require("makes_floats", root)
+    p.require("is_read_as_it_is", root)
     for op in (contraction, root):
         p.require("no_attribute", op, "kernel")
     p.require("may_yield_all", contraction, root)
@@ -50,6 +52,12 @@ def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
 def makes_floats(op: Operation) -> bool:
     """All results are of floating-point numbers that ops compute in."""
     return all(is_computed_float(element_type_of(result)) for result in op.results)
+
+
+@constraint
+def is_read_as_it_is(op: Operation) -> bool:
+    """Some result has a user other than reductions, which compute elementwise ops of what they read."""
+    return any(not isinstance(use.operation, ReduceOp) for result in op.results for use in result.uses)
 
 
 @constraint

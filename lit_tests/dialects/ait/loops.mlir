@@ -83,6 +83,25 @@ ait.graph @pads(%x: !ait.tensor<n x 8 x i32>) dims {n = 4 to 64} {
   ait.output "z" %z : !ait.tensor<(n + 6) x 14 x i32>
 }
 
+// The largest magnitude of a row, beside the row divided by it.
+// CHECK-LABEL: ait.graph @row_and_number
+ait.graph @row_and_number(%x: !ait.tensor<b x 8 x f16>) dims {b = 0 to 64} {
+  %y, %s = ait.loops(%x) for (d0 = b, d1 = 8) {
+  ^bb0(%a: !ait.tensor<b x 8 x f16>):
+    %m = ait.fold max for (k0 = 8) {
+      %v = ait.at %a[d0, k0] : f32
+      %w = ait.abs %v : f32
+      ait.yield %w : f32
+    } : f32
+    %v = ait.at %a[d0, d1] : f32
+    %q = ait.div %v, %m : f32
+    ait.yield %q, %m : f32, f32
+  // CHECK: } : !ait.tensor<b x 8 x f8E4M3FN>, !ait.tensor<b x 1 x f32>
+  } : !ait.tensor<b x 8 x f8E4M3FN>, !ait.tensor<b x 1 x f32>
+  ait.output "y" %y : !ait.tensor<b x 8 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<b x 1 x f32>
+}
+
 // CHECK-LABEL: ait.graph @embedding
 ait.graph @embedding(%t: !ait.tensor<100 x 24 x bf16>, %ids: !ait.tensor<b x s x i64>) dims {b = 1 to 8, s = 0 to 64} {
   %y = ait.loops(%t, %ids) for (d0 = b, d1 = s, d2 = 24) {

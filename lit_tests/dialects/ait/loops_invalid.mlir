@@ -308,6 +308,29 @@ ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
 
 // -----
 
+ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: result 1 has size 1 along iteration dim 'd1', but its value depends on 'd1'; give it the size 4}}
+  %y, %z = ait.loops(%x) for (d0 = n, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v, %v : f32, f32
+  } : !ait.tensor<n x 4 x f16>, !ait.tensor<n x 1 x f16>
+}
+
+// -----
+
+ait.graph @g(%x: !ait.tensor<4 x n x f16>) dims {n = 0 to 8} {
+  // expected-error @below {{ait.loops: result 1 has size 1 along iteration dim 'd1', whose size n is not proved to be at least 1}}
+  %y, %z = ait.loops(%x) for (d0 = 4, d1 = n) {
+  ^bb0(%a: !ait.tensor<4 x n x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    %c = ait.constant 1.0 : f32
+    ait.yield %v, %c : f32, f32
+  } : !ait.tensor<4 x n x f16>, !ait.tensor<4 x 1 x f16>
+}
+
+// -----
+
 ait.graph @g() {
   // expected-error @below {{ait.loops: needs at least one result}}
   "ait.loops"() <{iterations = #ait.iterations<d0 = 2>}> ({

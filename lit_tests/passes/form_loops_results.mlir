@@ -1,0 +1,113 @@
+// RUN: ait-opt %s -p 'form-loops{target="cuda" arch="sm_90a"}' --check-semantics | filecheck %s
+
+// One launch also stores what others use of the values that it needs.
+
+// A norm, the scale of each row, and the row in 8 bits.
+// CHECK-LABEL: ait.graph @norm_and_numbers
+ait.graph @norm_and_numbers(%x: !ait.tensor<b x s x 256 x f16>, %w: !ait.tensor<256 x f16>) dims {b = 0 to 4, s = 1 to 16} {
+  // CHECK: %q, %s = ait.loops(%x, %w) for (d0 = b, d1 = s, d2 = 256) {
+  // CHECK: } : !ait.tensor<b x s x 256 x f8E4M3FN>, !ait.tensor<b x s x 1 x f32>
+  // CHECK-NEXT: ait.output
+  %n = ait.rms_norm %x scale %w axes 1 eps 1e-05 : !ait.tensor<b x s x 256 x f16>
+  %v = ait.cast %n : !ait.tensor<b x s x 256 x f32>
+  %a = ait.abs %v : !ait.tensor<b x s x 256 x f32>
+  %m = ait.reduce max %a dims [2] : !ait.tensor<b x s x f32>
+  %k = ait.reshape %m : !ait.tensor<b x s x 1 x f32>
+  %c = ait.constant 0.0078740157480315 : !ait.tensor<f32>
+  %s = ait.mul %k, %c : !ait.tensor<b x s x 1 x f32>
+  %q = ait.quantize %n scale %s : !ait.tensor<b x s x 256 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<b x s x 256 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<b x s x 1 x f32>
+}
+
+// The row itself has another reader, which gets it from the same launch; so does the sum before it.
+// CHECK-LABEL: ait.graph @row_and_sum
+ait.graph @row_and_sum(%x: !ait.tensor<r x 768 x f16>, %z: !ait.tensor<r x 768 x f16>) dims {r = 1 to 256} {
+  // CHECK: ait.loops(%x, %z) for (d0 = r, d1 = 768) {
+  // CHECK: } : !ait.tensor<r x 768 x i8>, !ait.tensor<r x 1 x f32>, !ait.tensor<r x 768 x f16>, !ait.tensor<r x 768 x f16>
+  // CHECK-NOT: ait.loops
+  // CHECK: ait.sort
+  // CHECK-NOT: ait.loops
+  // CHECK: }
+  %h = ait.add %x, %z : !ait.tensor<r x 768 x f16>
+  %n = ait.layer_norm %h axes 1 eps 1e-05 : !ait.tensor<r x 768 x f16>
+  %v = ait.cast %n : !ait.tensor<r x 768 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 768 x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<r x f32>
+  %s = ait.reshape %m : !ait.tensor<r x 1 x f32>
+  %c = ait.constant 0.0078740157480315 : !ait.tensor<f32>
+  %t = ait.mul %s, %c : !ait.tensor<r x 1 x f32>
+  %q = ait.quantize %n scale %t : !ait.tensor<r x 768 x i8>
+  %o, %p = ait.sort %n dim 1 : !ait.tensor<r x 768 x f16>, !ait.tensor<r x 768 x i64>
+  ait.output "q" %q : !ait.tensor<r x 768 x i8>
+  ait.output "t" %t : !ait.tensor<r x 1 x f32>
+  ait.output "o" %o : !ait.tensor<r x 768 x f16>
+  ait.output "h" %h : !ait.tensor<r x 768 x f16>
+}
+
+// Something needs the scale before the row is stored.
+// CHECK-LABEL: ait.graph @needed_before
+ait.graph @needed_before(%x: !ait.tensor<r x 768 x f16>) dims {r = 1 to 256} {
+  // CHECK: ait.loops(%x) for (d0 = r, d1 = 1) {
+  // CHECK: ait.sort
+  // CHECK: ait.loops(%x, {{.*}}) for (d0 = r, d1 = 768) {
+  // CHECK: } : !ait.tensor<r x 768 x f8E4M3FN>
+  %v = ait.cast %x : !ait.tensor<r x 768 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 768 x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<r x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 1 x f32>
+  %c = ait.constant 0.0078740157480315 : !ait.tensor<f32>
+  %s = ait.mul %k, %c : !ait.tensor<r x 1 x f32>
+  %o, %p = ait.sort %s dim 0 : !ait.tensor<r x 1 x f32>, !ait.tensor<r x 1 x i64>
+  %q = ait.quantize %x scale %s : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "o" %o : !ait.tensor<r x 1 x f32>
+}
+
+// Rows may have no elements: then no point of the loops would store their scale.
+// CHECK-LABEL: ait.graph @empty_rows
+ait.graph @empty_rows(%x: !ait.tensor<r x k x f16>) dims {r = 1 to 256, k = 0 to 768} {
+  // CHECK: } : !ait.tensor<r x 1 x f32>
+  // CHECK: } : !ait.tensor<r x k x f8E4M3FN>
+  // CHECK-NEXT: ait.output
+  %v = ait.cast %x : !ait.tensor<r x k x f32>
+  %a = ait.abs %v : !ait.tensor<r x k x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<r x f32>
+  %g = ait.reshape %m : !ait.tensor<r x 1 x f32>
+  %c = ait.constant 0.0078740157480315 : !ait.tensor<f32>
+  %s = ait.max %g, %c : !ait.tensor<r x 1 x f32>
+  %q = ait.quantize %x scale %s : !ait.tensor<r x k x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x k x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<r x 1 x f32>
+}
+
+// A value of another rank is stored by a launch of its own.
+// CHECK-LABEL: ait.graph @another_rank
+ait.graph @another_rank(%x: !ait.tensor<r x 768 x f16>) dims {r = 1 to 256} {
+  // CHECK: } : !ait.tensor<r x f32>
+  // CHECK: } : !ait.tensor<r x 768 x f8E4M3FN>
+  // CHECK-NEXT: ait.output
+  %v = ait.cast %x : !ait.tensor<r x 768 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 768 x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<r x f32>
+  %s = ait.reshape %m : !ait.tensor<r x 1 x f32>
+  %q = ait.quantize %x scale %s : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "m" %m : !ait.tensor<r x f32>
+}
+
+// A new state stays in the launch that overwrites the old one.
+// CHECK-LABEL: ait.graph @state
+ait.graph @state(%x: !ait.tensor<r x 768 x f16>, %old: !ait.tensor<r x 1 x f32> donated) dims {r = 1 to 256} {
+  // CHECK: [[S:%.*]] = ait.max {{.*}} : !ait.tensor<r x 1 x f32>
+  // CHECK: } : !ait.tensor<r x 768 x f8E4M3FN>
+  // CHECK: ait.output "s" [[S]] in place of %old
+  %v = ait.cast %x : !ait.tensor<r x 768 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 768 x f32>
+  %m = ait.reduce max %a dims [1] : !ait.tensor<r x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 1 x f32>
+  %s = ait.max %k, %old : !ait.tensor<r x 1 x f32>
+  %q = ait.quantize %x scale %s : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x 768 x f8E4M3FN>
+  ait.output "s" %s in place of %old : !ait.tensor<r x 1 x f32>
+}
