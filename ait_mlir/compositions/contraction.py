@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ait_mlir.building.writer import Writer
 from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, MulOp, SubOp
-from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp, StoredGemmOp
+from ait_mlir.dialects.ait.gemm import BmmOp, GemmOp, ScaledGemmOp, StoredGemmOp
 from ait_mlir.dialects.ait.index import EmbeddingOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -55,6 +55,28 @@ def stored_product(
     flat = w.reshape(x, (extent(dims[:-1]), dims[-1]))
     y = w.put(StoredGemmOp(flat, numbers, scale, zero, group, signed))
     return w.reshape(y, (*dims[:-1], tensor_type(numbers).dims[0]))
+
+
+def block_scaled_product(
+    w: Writer,
+    x: SSAValue,
+    y: SSAValue,
+    rows: SSAValue,
+    columns: SSAValue,
+    group: int,
+    block: int,
+    element: Attribute,
+) -> SSAValue:
+    """x @ y^T of 8-bit floats with scales of blocks, as `ait.scaled_gemm` has it, in a float type; y has 2 dims."""
+    dims = tensor_type(x).dims
+    flat = w.reshape(x, (extent(dims[:-1]), dims[-1]))
+    scales = w.cast(w.reshape(rows, (extent(dims[:-1]), tensor_type(rows).dims[-1])), f32)
+    plain = ScaledGemmOp(flat, y, scales, w.cast(columns, f32), group, block)
+    block_ = Block(arg_types=[f32])
+    block_.args[0].name_hint = "acc"
+    block_.add_op(YieldOp(block_.args[0]))
+    made = plain if element == f32 else plain.with_epilogue((), Region(block_), element)
+    return w.reshape(w.put(made, infer=False), (*dims[:-1], tensor_type(y).dims[0]))
 
 
 def for_columns(w: Writer, value: SSAValue, rows: bool) -> SSAValue:

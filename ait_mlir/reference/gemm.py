@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp, StoredGemmOp
+from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp, ScaledGemmOp, StoredGemmOp
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
@@ -63,6 +63,17 @@ def _(gemm: StoredGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     if not gemm.epilogue.blocks:
         return ev.whole([result], gemm)
     return ev.whole(ev.run_region(gemm.epilogue, [result, *arrays[own:]]), gemm)
+
+
+@reference(ScaledGemmOp)
+def _(gemm: ScaledGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    a, b, rows, columns = (x.astype(np.float64) for x in arrays[:4])
+    groups = np.arange(a.shape[1]) // gemm.group.value.data
+    blocks = np.arange(b.shape[0]) // gemm.block.value.data
+    result = contract(a * rows[:, groups], b * columns[blocks][:, groups], "rcr")
+    if not gemm.epilogue.blocks:
+        return ev.whole([result], gemm)
+    return ev.whole(ev.run_region(gemm.epilogue, [result, *arrays[4:]]), gemm)
 
 
 @reference(RotatedGemmOp)

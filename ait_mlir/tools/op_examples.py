@@ -110,6 +110,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x i32 -> b x 12 x s x 64 x T",
     ),
     "ragged_gemm": ("%a, %b to %c : s x 64 x T; 8 x 64 x 32 x T; 8 x i32 -> s x 32 x T",),
+    "scaled_gemm": (
+        "%a by %b rows %c columns %d group 128 block 128"
+        " : s x 256 x f8E4M3FN; 384 x 256 x f8E4M3FN; s x 2 x f32; 3 x 2 x f32 -> s x 384 x f32",
+    ),
     "stored_gemm": (
         "%a by %b scale %c group 64 : s x 128 x T; 32 x 128 x i8; 32 x 2 x f16 -> s x 32 x T",
         "%a by %b scale %c zero %d group 32 : s x 64 x T; 32 x 32 x ui8; 32 x 2 x f32; 32 x 2 x ui8 -> s x 32 x T",

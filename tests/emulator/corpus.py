@@ -29,10 +29,11 @@ from tests.kernels.library_gemm import on_kernel
 from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
+from tests.kernels.scaled import scaled_cases
 from tests.kernels.stored import stored_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
-from tests.specs.gemm import GEMM
+from tests.specs.gemm import GEMM, SCALED_GEMM
 from tests.specs.recurrence import STATES
 from tests.specs.tolerance import BITS, PRODUCTS, SUMS
 
@@ -63,6 +64,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "row_ring_kernel": "CUDA only",
         "row_split_kernel": "CUDA only",
         "reduce_shared_columns_kernel": "CUDA only",
+        "gemm_scaled_kernel": "CUDA only",
         "gemm_stored_mma_kernel": "CUDA only",
         "gemm_stream_kernel": "CUDA only",
         "gemm_wgmma_kernel": "CUDA only",
@@ -457,7 +459,10 @@ FAMILIES = {
     ),
     **drawn_families("jagged", *JAGGED),
     **drawn_families(
-        "gemm", "gemm_simt_kernel", "gemm_stored_kernel", cuda=["gemm_mma_kernel", "gemm_wgmma_kernel"]
+        "gemm",
+        "gemm_simt_kernel",
+        "gemm_stored_kernel",
+        cuda=["gemm_mma_kernel", "gemm_scaled_kernel", "gemm_wgmma_kernel"],
     ),
     **drawn_families("grouped", *GROUPED, cuda=["gemm_mma_kernel"], arguments=("GroupedProducts", "RaggedProducts")),
     **drawn_families("conv", *CONV),
@@ -533,6 +538,12 @@ FAMILIES = {
         {"cuda": frozenset({"gemm_stream_kernel"})}, lambda: dict(_streams()), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
     "hopper-bytes": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hopper_bytes()), _check_sums),
+    "scaled": Family(
+        {"cuda": frozenset({"gemm_mma_kernel", "gemm_wgmma_kernel"})},
+        half(lambda: iter(scaled_cases(few=True).items())),
+        lambda library, case, name: SCALED_GEMM.close.on_gpu().check(library, case, _type(name)),
+        arguments=("ScaledProduct", "InScaledMatrices"),
+    ),
     "stored": Family(
         {"cuda": frozenset({"gemm_stored_mma_kernel"})},
         lambda: dict(stored_cases(few=True)),

@@ -277,6 +277,40 @@ def stored_product(
     return form(name, text, f"m x {k} x T", f"{n} x {numbers}", f"{n} x {scale}", *extras, to=f"m x {n} x T", **options)
 
 
+def scaled_product(
+    name: str, k: str, group: int, block: int, *extras: str, n: str = "n", b_type: str = "f8E4M3FN", epilogue: str = "", **options: object
+) -> Form:
+    """One product with scales of blocks; `%e` is the first of the extra operands."""
+    text = f"scaled_gemm %a by %b rows %c columns %d group {group} block {block}{epilogue}"
+    groups = f"({k} ceildiv {group})"
+    options.setdefault("to", f"m x {n} x f32")
+    return form(
+        name, text, f"m x {k} x T", f"{n} x {k} x {b_type}", f"m x {groups} x f32", f"({n} ceildiv {block}) x {groups} x f32",
+        *extras, **options,
+    )
+
+
+SCALED_SUM = " epilogue(%e, %f) {\n  ^bb0(%acc: f32, %y: f32, %z: f32):\n    %s = ait.add %acc, %y : f32\n    %t = ait.relu %s : f32\n    %u = ait.add %t, %z : f32\n    ait.yield %u : f32\n  }"
+SCALED_GEMM = Spec(
+    "scaled_gemm",
+    (
+        scaled_product("any", "k", 7, 5),
+        scaled_product("odd", "(2*k + 1)", 128, 128, b_type="f8E5M2", strides={0: ("2*k + 9", "1"), 4: ("n + 3", "1")}, offset=1),
+        # as tensor cores take them
+        scaled_product("blocks", "(16*k + 16)", 128, 128, n="(8*n)"),
+        scaled_product("odd-columns", "(16*k + 16)", 128, 128, b_type="f8E5M2"),
+        scaled_product("long", "464", 128, 64, "n x bf16", "m x n x bf16", epilogue=SCALED_SUM, to="m x n x bf16"),
+        scaled_product("half", "256", 128, 128, "(8*n) x f16", "m x (8*n) x f16", n="(8*n)", epilogue=SCALED_SUM, to="m x (8*n) x f16"),
+    ),
+    PRODUCTS, "m = 0 to 400, n = 0 to 400, k = 0 to 60",
+    (
+        {"m": 37, "n": 45, "k": 20}, {"m": 1, "n": 1, "k": 0}, {"m": 130, "n": 129, "k": 33}, {"m": 0, "n": 5, "k": 3},
+        {"m": 5, "n": 0, "k": 3},
+    ),
+    ({"m": 5, "n": 9, "k": 9}, {"m": 70, "n": 17, "k": 16}, {"m": 0, "n": 4, "k": 3}), FLOATS8,
+    without=dict.fromkeys(("cpu", "rocm", "graphs"), "only CUDA cards multiply 8-bit floats"),
+)  # fmt: skip
+
 STORED_SUM = " epilogue({names}) {{\n  ^bb0(%acc: S, %y: S, %z: S):\n    %s = ait.add %acc, %y : S\n    %t = ait.relu %s : S\n    %u = ait.add %t, %z : S\n    ait.yield %u : S\n  }}"
 STORED_GEMM = Spec(
     "stored_gemm",
@@ -312,4 +346,4 @@ STORED_GEMM = Spec(
     ({"m": 1, "n": 45, "k": 37}, {"m": 18, "n": 33, "k": 6}, {"m": 2, "n": 9, "k": 0}),
     ("f16", "bf16", "f32"),
 )  # fmt: skip
-SPECS = (GEMM, GATED_GEMM, ROTATED_GEMM, BMM, STORED_GEMM)
+SPECS = (GEMM, GATED_GEMM, ROTATED_GEMM, BMM, SCALED_GEMM, STORED_GEMM)

@@ -1,5 +1,6 @@
 """Contractions: `gemm` and `bmm` in every layout with an optional epilogue region, `gated_gemm` with a required one,
-`rotated_gemm`, whose columns are heads, and `stored_gemm`, whose weight is stored in few bits."""
+`rotated_gemm`, whose columns are heads, `stored_gemm`, whose weight is stored in few bits, and `scaled_gemm`, whose
+factors have scales of blocks."""
 
 from __future__ import annotations
 
@@ -390,4 +391,78 @@ class StoredGemmOp(HasEpilogue, ContractionExtents, PureOp):
         return [infer_through_epilogue(self, TensorType.get((a.dims[0], n), a.element_type))]
 
 
-OPS = (GemmOp, GatedGemmOp, RotatedGemmOp, BmmOp, StoredGemmOp)
+@irdl_op_definition
+class ScaledGemmOp(HasEpilogue, ContractionExtents, PureOp):
+    """A product of 8-bit floats with scales of blocks: a b^T, where both are stored numbers times their scales.
+
+    a is [M, K] and b [N, K] of f8E4M3FN or f8E5M2, in any combination. The scales are f32. `rows` has one for each
+    `group` numbers along a row of a: [M, K / group]. `columns` has one for `block` rows of b and `group` numbers along
+    them: [N / block, K / group]. Both are rounded up. The products of a group are added in f32, scaled, and added to
+    those of the other groups. Without an epilogue the result is [M, N] of f32.
+
+    ```mlir
+    %y = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 : !ait.tensor<batch x 11008 x f32>
+    ```
+    """
+
+    name = "ait.scaled_gemm"
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("a"),
+        Operand("b", "by"),
+        Operand("rows", "rows"),
+        Operand("columns", "columns"),
+        Prop("group", INT),
+        Prop("block", INT),
+        EPILOGUE,
+    )
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    rows = operand_def(TensorType)
+    columns = operand_def(TensorType)
+    epilogue_operands = var_operand_def(TensorType)
+    group = prop_def(IntegerAttr)
+    block = prop_def(IntegerAttr)
+    output = result_def(TensorType)
+    epilogue = region_def()
+
+    def __init__(self, a: Value, b: Value, rows: Value, columns: Value, group: int, block: int) -> None:
+        self.set_up([a, b, rows, columns, []], regions=[Region()], group=group, block=block)
+
+    def computed_values(self) -> Sequence[SSAValue]:
+        return (*self.operands[2:], *self.results)
+
+    def extents(self) -> Extents:
+        m, k = tensor_type(self.a).dims
+        return Extents((), m, tensor_type(self.b).dims[0], k)
+
+    def infer_result_types(self) -> ResultTypes:
+        a, b = self.expect_tensor(self.a, "A"), self.expect_tensor(self.b, "B")
+        scope, group, block = scope_of(self), self.group.value.data, self.block.value.data
+        if a.rank != 2 or b.rank != 2:
+            raise self.fail(f"A and B have 2 dims, got {shape_text(a.dims)} and {shape_text(b.dims)}")
+        for which, t in (("A", a), ("B", b)):
+            if not is_float8(t.element_type):
+                raise self.fail(f"{which} has element type {t.element_type}, expected f8E4M3FN or f8E5M2")
+        (m, k), (n, k_b) = a.dims, b.dims
+        if not scope.equal(k, k_b):
+            raise self.fail(f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)})")
+        if group < 1 or block < 1:
+            raise self.fail(f"group is {group} and block is {block}, expected at least 1")
+        groups = ceildiv(k, const(group))
+        for what, value, want, of in (
+            ("rows", self.rows, (m, groups), f"{group} along a row of A"),
+            ("columns", self.columns, (ceildiv(n, const(block)), groups), f"{group} along {block} rows of B"),
+        ):
+            t = self.expect_tensor(value, f"the scales of {what}")
+            if t.element_type != f32:
+                raise self.fail(f"the scales of {what} have element type {t.element_type}, expected f32")
+            if t.rank != 2 or not all(scope.equal(x, y) for x, y in zip(t.dims, want, strict=True)):
+                raise self.fail(
+                    f"the scales of {what} have shape {shape_text(t.dims)}, expected {shape_text(want)}: a number for "
+                    f"each {of}"
+                )
+        return [infer_through_epilogue(self, TensorType.get((m, n), f32))]
+
+
+OPS = (GemmOp, GatedGemmOp, RotatedGemmOp, BmmOp, StoredGemmOp, ScaledGemmOp)

@@ -47,7 +47,7 @@ MODULES = (
     "recurrence",
     "sorting",
     "gemm_cublaslt", "gemm", "gemm_hopper", "gemm_padded", "gemm_rotated", "gemm_stream", "gemm_mfma", "gemm_packed",
-    "gemm_stored",
+    "gemm_stored", "gemm_scaled",
     "grouped",
     "attention_hopper", "attention_split", "attention", "attention_cudnn",
     "attention_ragged", "attention_ragged_hopper",

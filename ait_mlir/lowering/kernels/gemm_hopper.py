@@ -61,7 +61,7 @@ class Finish:
 
     @staticmethod
     def of(op: HasEpilogue) -> Finish:
-        shapes = [cast(TensorType, v.type).dims for v in op.operands[2:]]
+        shapes = [cast(TensorType, v.type).dims for v in op.epilogue_operands]
         rows = sum(all(d.as_int() == 1 for d in dims[:-1]) or dims[-1].as_int() == 1 for dims in shapes)
         names = {o.name for o in op.epilogue.block.ops} if op.epilogue.blocks else set[str]()
         return Finish(len(shapes) - rows + len(op.results) - 1, bool(names & {"ait.gelu", "ait.erf"}))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, f16, f64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ait_mlir.compositions.contraction import centred_product, for_columns
+from ait_mlir.compositions.contraction import block_scaled_product, centred_product, for_columns
 from ait_mlir.dialects.ait.dtypes import accumulator_type, integer_range, is_byte, is_float8
-from ait_mlir.dialects.ait.gemm import ContractionOp
+from ait_mlir.dialects.ait.gemm import ContractionOp, GemmOp
 from ait_mlir.dialects.ait.quantize import DequantizeOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
@@ -17,6 +17,10 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
 
 LARGEST_SUM = 2**31 - 1
+GROUP = 128
+"""The numbers along k that have one scale, in products with scales of blocks: those that tensor cores add at once."""
+NARROWEST = 32
+"""The columns of the narrowest tile of a kernel with scales of blocks."""
 
 
 @pattern()
@@ -53,6 +57,24 @@ def product_of_floats(p: PatternBuilder) -> None:
 
 
 @pattern()
+def product_of_blocks(p: PatternBuilder) -> None:
+    """dequantize(q, s) @ dequantize(r, t)^T sums q @ r^T times the scales of each group along k, of floats of 8 bits
+    with scales of groups of 128 along k
+
+    The scales of r may also be those of blocks of its rows.
+    """
+    first, second = p.op("ait.dequantize", [p.rest()]), p.op("ait.dequantize", [p.rest()])
+    root = p.op("ait.gemm", [p.result(first), p.result(second)], {"layout": "rcr"})
+    p.require("no_region", root)
+    p.require("no_attribute", root, "kernel")
+    p.require("sums_in_f32", root)
+    for operand in (first, second):
+        p.require("stores_float8", operand)
+    p.require("scales_groups_along_k", root, first, second)
+    p.replace(root, "product_of_blocks_scaled", root, first, second)
+
+
+@pattern()
 def product_along_k(p: PatternBuilder) -> None:
     """A product of 8-bit floats reads operands whose rows lie along k, which is all that tensor cores multiply."""
     root = p.op(operands=[p.rest()], trait="AffineOperands")
@@ -72,7 +94,7 @@ def product_of_widened(p: PatternBuilder) -> None:
 
 
 STORED = patterns(product_of_stored)
-FLOATS = patterns(product_of_floats, product_along_k)
+FLOATS = patterns(product_of_floats, product_of_blocks, product_along_k)
 WIDENED = patterns(product_of_widened)
 
 
@@ -127,6 +149,17 @@ def scales_across(root: ContractionOp, op: DequantizeOp, position: IntegerAttr) 
 
 
 @constraint
+def scales_groups_along_k(root: GemmOp, first: DequantizeOp, second: DequantizeOp) -> bool:
+    """Both scales are those of groups of 128 along k, of each row of the first operand, and of blocks of rows of the
+    second one that tiles of a kernel divide. Rows start on 16 bytes."""
+    rows, blocks = first.block(), second.block()
+    if rows is None or blocks is None or any(size.as_int() != 1 for size in rows[:-1]):
+        return False
+    is_group = rows[-1].as_int() == blocks[-1].as_int() == GROUP
+    return is_group and (blocks[0].as_int() or 1) % NARROWEST == 0 and scope_of(root).divisible(root.split_a()[2], 16)
+
+
+@constraint
 def sums_fit(root: ContractionOp, first: DequantizeOp, second: DequantizeOp) -> bool:
     """All sums of the product, less the zero points, fit into 32 bits."""
     largest = scope_of(root).bounds(root.split_a()[2])[1]
@@ -145,6 +178,17 @@ def product_of_bytes_scaled(r: Rewriter, root: ContractionOp, first: DequantizeO
     owner = centred_product(r, first.input, second.input, first.zero, second.zero, rows, scales, element).owner
     assert isinstance(owner, Operation)
     return owner
+
+
+@native
+def product_of_blocks_scaled(r: Rewriter, root: GemmOp, first: DequantizeOp, second: DequantizeOp) -> Operation:
+    """The product of the stored numbers with the scales of both."""
+    assert (blocks := second.block()) is not None
+    block, element = blocks[0].as_int(), tensor_type(root.output).element_type
+    assert block is not None
+    made = block_scaled_product(r, first.input, second.input, first.scale, second.scale, GROUP, block, element)
+    assert isinstance(made.owner, Operation)
+    return made.owner
 
 
 @native

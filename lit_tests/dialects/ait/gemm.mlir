@@ -144,6 +144,20 @@ ait.graph @stored(%x: !ait.tensor<m x 64 x f16>, %b: !ait.tensor<24 x 64 x i8>, 
   ait.output "2" %2 : !ait.tensor<m x 24 x f16>
 }
 
+// CHECK-LABEL: ait.graph @scaled
+ait.graph @scaled(%x: !ait.tensor<m x 300 x f8E4M3FN>, %w: !ait.tensor<200 x 300 x f8E5M2>, %s: !ait.tensor<m x 3 x f32>, %t: !ait.tensor<2 x 3 x f32>, %r: !ait.tensor<200 x f16>) dims {m = 0 to 8} {
+  // CHECK: %0 = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 : !ait.tensor<m x 200 x f32>
+  %0 = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 : !ait.tensor<m x 200 x f32>
+  // CHECK: %1 = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 epilogue(%r) {
+  %1 = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 epilogue(%r) {
+  ^bb0(%acc: f32, %bias: f32):
+    %y = ait.add %acc, %bias : f32
+    ait.yield %y : f32
+  } : !ait.tensor<m x 200 x f16>
+  ait.output "0" %0 : !ait.tensor<m x 200 x f32>
+  ait.output "1" %1 : !ait.tensor<m x 200 x f16>
+}
+
 // An epilogue may yield several values: each is a result with its own element type.
 // CHECK-LABEL: ait.graph @several
 ait.graph @several(%x: !ait.tensor<m x 16 x f16>, %w: !ait.tensor<8 x 16 x f16>, %q: !ait.tensor<2 x m x 16 x f16>, %v: !ait.tensor<8 x 1 x f16>) dims {m = 1 to 64} {

@@ -460,3 +460,52 @@ ait.graph @stored_zero_shape(%a: !ait.tensor<4 x 8 x f16>, %w: !ait.tensor<6 x 8
   // expected-error @below {{ait.stored_gemm: the zero point has shape [6, 8], expected [6, 1]}}
   %0 = ait.stored_gemm %a by %w scale %s zero %w group 8 : !ait.tensor<4 x 6 x f16>
 }
+
+// -----
+
+ait.graph @scaled_rank(%a: !ait.tensor<2 x 4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x f8E4M3FN>, %s: !ait.tensor<4 x 1 x f32>, %t: !ait.tensor<1 x 1 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: A and B have 2 dims, got [2, 4, 8] and [6, 8]}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 8 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_type(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x i8>, %s: !ait.tensor<4 x 1 x f32>, %t: !ait.tensor<1 x 1 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: B has element type i8, expected f8E4M3FN or f8E5M2}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 8 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_sums(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 9 x f8E4M3FN>, %s: !ait.tensor<4 x 1 x f32>, %t: !ait.tensor<1 x 1 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: A sums over 8 (shape [4, 8]), but B over 9 (shape [6, 9])}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 8 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_group(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x f8E4M3FN>, %s: !ait.tensor<4 x 1 x f32>, %t: !ait.tensor<1 x 1 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: group is 0 and block is 6, expected at least 1}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 0 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_scale(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x f8E4M3FN>, %s: !ait.tensor<4 x 1 x f16>, %t: !ait.tensor<1 x 1 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: the scales of rows have element type f16, expected f32}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 8 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_rows(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x f8E4M3FN>, %s: !ait.tensor<4 x 1 x f32>, %t: !ait.tensor<1 x 2 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: the scales of rows have shape [4, 1], expected [4, 2]: a number for each 4 along a row of A}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 4 block 6 : !ait.tensor<4 x 6 x f32>
+}
+
+// -----
+
+ait.graph @scaled_columns(%a: !ait.tensor<4 x 8 x f8E4M3FN>, %w: !ait.tensor<6 x 8 x f8E4M3FN>, %s: !ait.tensor<4 x 2 x f32>, %t: !ait.tensor<1 x 2 x f32>) {
+  // expected-error @below {{ait.scaled_gemm: the scales of columns have shape [1, 2], expected [2, 2]: a number for each 4 along 5 rows of B}}
+  %0 = ait.scaled_gemm %a by %w rows %s columns %t group 4 block 5 : !ait.tensor<4 x 6 x f32>
+}

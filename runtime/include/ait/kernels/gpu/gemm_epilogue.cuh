@@ -93,6 +93,18 @@ inline bool rows_aligned(const Matrices<T>& x, int64_t unit, int64_t other) {
          x.inner % kElements == 0;
 }
 
+/// @brief The scales of a and b^T: a number for each `group` elements along K of a row of a, and of `block` rows of b^T.
+struct BlockScales {
+  const float* rows;     ///< [m, groups]
+  const float* columns;  ///< [n / block, groups], rounded up
+  int groups, group, block;
+};
+
+/// @brief The scales of a product, whose sizes are below 2^31.
+inline BlockScales block_scales(const float* rows, const float* columns, int64_t groups, int64_t group, int64_t block) {
+  return {rows, columns, int(groups), int(group), int(block)};
+}
+
 /// @brief Sizes of `d[o, b] = epilogue(a[o, b] @ b[o, b])`: d is [outer, inner, m, n].
 struct GemmShape {
   int64_t m, n, k;

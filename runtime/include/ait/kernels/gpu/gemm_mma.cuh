@@ -133,15 +133,40 @@ struct OperandTile {
   }
 };
 
+/// @brief The factors of sums in a product without scales of blocks.
+struct NoScales {};
+
+/// @brief The scales of the rows of a thread's sums in one step along K: rows `lane / 4` and 8 below in each 16 rows of the warp, times that of
+/// the tile's columns.
+template <class Tile>
+struct RowScales {
+  float v[Tile::kMmaM][2];
+
+  /// @param row the first row of the warp; rows from `m` on have any scale
+  __device__ __forceinline__ void load(const BlockScales& from, int row, int col, int group, int m) {
+    const float column = from.columns[int64_t(col / from.block) * from.groups + group];
+#pragma unroll
+    for (int i = 0; i < Tile::kMmaM; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int at = row + i * 16 + half * 8 + int(threadIdx.x) % 32 / 4;
+        v[i][half] = column * from.rows[int64_t(at < m ? at : m - 1) * from.groups + group];
+      }
+  }
+};
+
 /// @brief One tile of `d = epilogue(a @ b)`, gated `d = epilogue(a @ b[:, :n], a @ b[:, n:])`, by a block of Tile::kThreads.
 /// @tparam kAK, kBK whether K is the contiguous dim of the operand
 /// @tparam kAligned whether 16-byte reads of a and b are safe
 /// @param rank which of the `split` blocks of a cluster that share the K of the tile this one is
 /// @param early whether b may be read before the launch before has ended
 /// @param open_a gives the tiles of a from an element of K on: an `OperandTile`, or what loads and lies as one does
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class OpenA, class T, class D, class... E>
+/// @param scales `BlockScales` whose groups are whole steps and whose blocks are whole tiles, or `NoScales`
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class OpenA, class T, class D, class... E, class Scales = NoScales>
 __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early,
-                                            const OpenA& open_a) {
+                                            const OpenA& open_a, const Scales& scales = {}) {
+  constexpr bool kScaled = std::is_same_v<Scales, BlockScales>;
+  static_assert(!kScaled || has_short_sums<T>, "sums of 8-bit floats are scaled where they are added to the others");
   static_assert(is_narrow_float<T> || std::is_same_v<T, float> || is_byte<T>,
                 "the tensor cores are used for half and bfloat16, for float as TF32, and for bytes");
   static_assert(!is_byte<T> || (kAK && kBK), "K is the contiguous dim of both operands of bytes");
@@ -239,7 +264,9 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
   if (steps > 0) read(0, 0, a_frag[0], b_frag[0]);
   int stage = 0, next = Tile::kStages - 1;
   constexpr int kInner = Tile::kK / 16;
+  std::conditional_t<kScaled, RowScales<Tile>, NoScales> row_scales;
   for (int step = 0; step < steps; ++step) {
+    if constexpr (kScaled) row_scales.load(scales, m0 + warp_m, n0, (begin + step) * kDepth / scales.group, work.m);
 #pragma unroll
     for (int kk = 0; kk < kInner; ++kk) {
       // The fragments of the next product are on their way while this one is computed; the last one's come from the next tile.
@@ -275,7 +302,13 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
             float part[4] = {};
             mma_16x8x32<typename T::First, typename T::Second>(part, fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
 #pragma unroll
-            for (int e = 0; e < 4; ++e) acc[i][j][e] += part[e];
+            for (int e = 0; e < 4; ++e) {
+              if constexpr (kScaled) {
+                acc[i][j][e] += part[e] * row_scales.v[i][e / 2];
+              } else {
+                acc[i][j][e] += part[e];
+              }
+            }
           } else if constexpr (is_byte<T>) {
             mma_16x8x32<typename T::First, typename T::Second>(acc[i][j], fa[i], fb[j / 2][(j % 2) * 2], fb[j / 2][(j % 2) * 2 + 1]);
           } else {
@@ -359,15 +392,16 @@ __device__ __forceinline__ void mma_tile_of(const GemmArgs<T, D, E...>& args, co
 }
 
 /// @brief `mma_tile_of` with a matrix a.
-template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E>
-__device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early) {
+template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class T, class D, class... E, class Scales = NoScales>
+__device__ __forceinline__ void mma_tile(const GemmArgs<T, D, E...>& args, const TileWork<T>& work, int split, int rank, bool early,
+                                         const Scales& scales = {}) {
   constexpr int kDepth = Tile::template kDepth<T>;
   using ATile = OperandTile<T, kAK ? Tile::kM : kDepth, kAK ? kDepth : Tile::kM, Tile::kThreads, kAK>;
   mma_tile_of<Tile, kAK, kBK, kAligned, F>(args, work, split, rank, early, [&](int k0) {
     const int rows_m = work.m - work.m0;
     const T* const data = work.a + work.m0 * args.a.row + k0 * args.a.col;
     return ATile(data, kAK ? args.a.row : args.a.col, kAK ? rows_m : work.k - k0, kAK ? work.k - k0 : rows_m);
-  });
+  }, scales);
 }
 
 /// @brief A launch of one product with `split` blocks for each tile.
@@ -387,12 +421,28 @@ struct SplitProduct {
   __device__ __forceinline__ const GemmArgs<T, D, E...>& product(int) const { return args; }
 };
 
+/// @brief The same with scales of blocks.
+template <class T, class D, class... E>
+struct ScaledProduct : SplitProduct<T, D, E...> {
+  BlockScales scales;
+};
+
+/// @brief The scales of a launch, or none.
+template <class Launch>
+__device__ __forceinline__ NoScales scales_of(const Launch&) {
+  return {};
+}
+template <class T, class D, class... E>
+__device__ __forceinline__ const BlockScales& scales_of(const ScaledProduct<T, D, E...>& product) {
+  return product.scales;
+}
+
 /// @brief Blocks for each tile of each product of `Launch`; grid: tiles * split.
 template <class Tile, bool kAK, bool kBK, bool kAligned, class F, class Launch>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) gemm_mma_kernel(const __grid_constant__ Launch products) {
   const auto tile = products.template find<Tile>(blockIdx.x);
   if (!tile.exists) return;
-  mma_tile<Tile, kAK, kBK, kAligned, F>(products.product(tile.number), tile.work, tile.split, tile.rank, tile.early);
+  mma_tile<Tile, kAK, kBK, kAligned, F>(products.product(tile.number), tile.work, tile.split, tile.rank, tile.early, scales_of(products));
 }
 
 /// @brief Launches `gemm_mma_kernel`. `split` blocks, one cluster, share a tile (1, 2, 4 or 8; more than 1 needs sm_90).

@@ -92,6 +92,11 @@ struct InMatrices {
   bool a_inner, a_outer, b_inner, b_outer;
 };
 
+/// @brief The same, with scales of groups along K as long as a step.
+struct InScaledMatrices : InMatrices {
+  BlockScales scales;
+};
+
 /// @brief The arguments of `gemm_wgmma_kernel`. `From`: the source of a and b.
 template <class From, class T, class D, class... E>
 struct HopperArgs {
@@ -146,9 +151,9 @@ struct TilePlace {
   }
 };
 
-/// @brief Starts the copies of a step: those of the operands chosen.
-template <class Tile, bool kAK, bool kBK, class T, class D, class... E>
-__device__ __forceinline__ void copy_step(const HopperArgs<InMatrices, T, D, E...>& args, uint32_t to, uint32_t barrier,
+/// @brief Starts the copies of a step: those of the operands chosen. `From` is `InMatrices` or `InScaledMatrices`.
+template <class Tile, bool kAK, bool kBK, class From, class T, class D, class... E, std::enable_if_t<std::is_base_of_v<InMatrices, From>, int> = 0>
+__device__ __forceinline__ void copy_step(const HopperArgs<From, T, D, E...>& args, uint32_t to, uint32_t barrier,
                                           const TilePlace<Tile>& tile, int step, int rank, bool a, bool b) {
   const InMatrices& from = args.from;
   const int k = step * Tile::template kDepth<T>;
@@ -182,6 +187,31 @@ __device__ __forceinline__ void add_sums(Sum (&sums)[kM][kN], const Sum (&part)[
   for (int i = 0; i < kM; ++i)
 #pragma unroll
     for (int r = 0; r < kN; ++r) sums[i][r] += part[i][r];
+}
+
+/// @brief The scales of a step for the rows of a thread's sums: of rows `lane / 4` and 8 below in each 64 rows of the warpgroup, times that of the
+/// tile's columns.
+/// @param row the first row of the warpgroup; rows from `m` on have any scale
+template <class Tile>
+__device__ __forceinline__ void load_scales(const BlockScales& from, float (&scales)[Tile::kMmaM][2], int row, int col, int step, int m) {
+  const float column = from.columns[int64_t(col / from.block) * from.groups + step];
+  const int first = row + int(threadIdx.x) % 128 / 32 * 16 + int(threadIdx.x) % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < Tile::kMmaM; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = first + i * 64 + half * 8;
+      scales[i][half] = column * from.rows[int64_t(at < m ? at : m - 1) * from.groups + step];
+    }
+}
+
+/// @brief Adds the sums of a step, times the scales of their rows, to those of the steps before.
+template <int kM, int kN>
+__device__ __forceinline__ void add_scaled_sums(float (&sums)[kM][kN], const float (&part)[kM][kN], const float (&scales)[kM][2]) {
+#pragma unroll
+  for (int i = 0; i < kM; ++i)
+#pragma unroll
+    for (int r = 0; r < kN; ++r) sums[i][r] += part[i][r] * scales[i][r / 2 % 2];
 }
 
 /// @brief Sends the partial sums of other blocks' columns to them and adds up this block's own. In the order of the ranks, so that a result
@@ -366,10 +396,19 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
         };
         if constexpr (Tile::kShortSums) {
           Sum part[Tile::kMmaM][Tile::kN / 2];
-          multiply(part, false);
-          wgmma_wait<0>();
-          release(place.stage);
-          add_sums(acc, part);
+          if constexpr (std::is_base_of_v<InScaledMatrices, From>) {
+            float scales[Tile::kMmaM][2];
+            multiply(part, false);
+            load_scales<Tile>(args.from.scales, scales, m0, tile.n0, begin + step, gemm.m);  // while the tensor cores multiply
+            wgmma_wait<0>();
+            release(place.stage);
+            add_scaled_sums(acc, part, scales);
+          } else {
+            multiply(part, false);
+            wgmma_wait<0>();
+            release(place.stage);
+            add_sums(acc, part);
+          }
         } else {
           multiply(acc, step > 0);
           wgmma_wait<1>();  // the products of the step before are done with their stage
@@ -453,13 +492,15 @@ constexpr int tiles_of(int64_t size, int tile) { return int((size + tile - 1) / 
 
 /// @brief Describes matrices a and b to the copy engine, and launches `gemm_wgmma_kernel`.
 /// @param turned of a rotated product, the columns of heads that are turned
-template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
-int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
-                        bool a_early, bool b_early, int turned = 0) {
-  HopperArgs<InMatrices, T, D, E...> args{};
+/// @param from an `InMatrices`, or with scales, whose flags are set here
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E, class From>
+int32_t launch_matrices_from(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d,
+                             Operands<E...> operands, bool a_early, bool b_early, int turned, const From& from) {
+  HopperArgs<From, T, D, E...> args{};
   args.gemm = {int(shape.m), int(shape.n), int(shape.k), int(shape.inner), tiles_of(shape.m, Tile::kM * Tile::kCluster),
                tiles_of(shape.n, Tile::kCols), a, b, d, true, true, true, operands};
-  args.from = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
+  args.from = from;
+  static_cast<InMatrices&>(args.from) = {a.inner != 0, a.outer != 0, b.inner != 0, b.outer != 0};
   args.steps = tiles_of(shape.k, Tile::template kDepth<T>);
   args.a_early = a_early, args.b_early = b_early, args.turned = turned;
   const int64_t b_cols = shape.n * Tile::kHalves;
@@ -469,6 +510,13 @@ int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<con
       tensor_map(&args.b_map, b.data, kBK ? shape.k : b_cols, kBK ? b_cols : shape.k, kBK ? b.col : b.row, shape.inner, b.inner,
                  shape.outer, b.outer, (kBK ? Tile::kCols : Tile::kK) / Tile::kCluster);
   return launch_wgmma<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, args, mapped);
+}
+
+/// @brief `launch_matrices_from` without scales.
+template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, class F, class T, class D, class... E>
+int32_t launch_matrices(const Context& ctx, const GemmShape& shape, Matrices<const T> a, Matrices<const T> b, Matrices<D> d, Operands<E...> operands,
+                        bool a_early, bool b_early, int turned = 0) {
+  return launch_matrices_from<Tile, kAK, kBK, kAligned, kVectors, F>(ctx, shape, a, b, d, operands, a_early, b_early, turned, InMatrices{});
 }
 
 /// @brief Launches `gemm_wgmma_kernel`: half or bfloat16 operands, each with one stride of 1, or bytes. Where rows of a or b start off 16-byte
