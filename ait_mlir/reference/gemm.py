@@ -7,7 +7,15 @@ import math
 
 import numpy as np
 
-from ait_mlir.dialects.ait.gemm import BmmOp, ContractionOp, GatedGemmOp, GemmOp, RotatedGemmOp, ScaledGemmOp, StoredGemmOp
+from ait_mlir.dialects.ait.gemm import (
+    BmmOp,
+    ContractionOp,
+    GatedGemmOp,
+    GemmOp,
+    RotatedGemmOp,
+    ScaledGemmOp,
+    StoredGemmOp,
+)
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 
 
@@ -68,8 +76,8 @@ def _(gemm: StoredGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 @reference(ScaledGemmOp)
 def _(gemm: ScaledGemmOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     a, b, rows, columns = (x.astype(np.float64) for x in arrays[:4])
-    groups = np.arange(a.shape[1]) // gemm.group.value.data
-    blocks = np.arange(b.shape[0]) // gemm.block.value.data
+    groups = [k // gemm.group.value.data for k in range(a.shape[1])]
+    blocks = [n // gemm.block.value.data for n in range(b.shape[0])]
     result = contract(a * rows[:, groups], b * columns[blocks][:, groups], "rcr")
     if not gemm.epilogue.blocks:
         return ev.whole([result], gemm)

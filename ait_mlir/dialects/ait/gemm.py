@@ -446,7 +446,8 @@ class ScaledGemmOp(HasEpilogue, ContractionExtents, PureOp):
                 raise self.fail(f"{which} has element type {t.element_type}, expected f8E4M3FN or f8E5M2")
         (m, k), (n, k_b) = a.dims, b.dims
         if not scope.equal(k, k_b):
-            raise self.fail(f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)})")
+            shapes = shape_text(a.dims), shape_text(b.dims)
+            raise self.fail(f"A sums over {k} (shape {shapes[0]}), but B over {k_b} (shape {shapes[1]})")
         if group < 1 or block < 1:
             raise self.fail(f"group is {group} and block is {block}, expected at least 1")
         groups = ceildiv(k, const(group))

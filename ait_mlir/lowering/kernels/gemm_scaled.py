@@ -91,6 +91,16 @@ def fits_blocks(op: ScaledGemmOp, columns: int, depth: int) -> bool:
     return op.group.value.data % depth == 0 and op.block.value.data % columns == 0
 
 
+def check_blocks(op: ScaledGemmOp, config: Config, columns: int, depth: int) -> None:
+    """Raise `ValueError` unless steps and tiles lie in groups and blocks."""
+    if not fits_blocks(op, columns, depth):
+        group, block = op.group.value.data, op.block.value.data
+        raise ValueError(
+            f"the tile {dict(config)} has steps of {depth} along k and {columns} columns, which do not divide groups "
+            f"of {group} and blocks of {block}"
+        )
+
+
 def problem_of(op: ScaledGemmOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
     """The product with these buffers, without its scales."""
     a, b = ins[:2]
@@ -139,11 +149,7 @@ class MmaScaledGemm(ScaledGemm):
 
     def check(self, op: ScaledGemmOp, config: Config, target: Target) -> None:
         tile = GemmTile.of(config)
-        if not fits_blocks(op, tile.n, 2 * tile.k):
-            raise ValueError(
-                f"the tile {tile.config()} has no whole number of steps in groups of {op.group.value.data}, or of tiles "
-                f"in blocks of {op.block.value.data}"
-            )
+        check_blocks(op, config, tile.n, 2 * tile.k)
 
     def call(self, launch: Launch[ScaledGemmOp], problem: Problem) -> tuple[str, str, str]:
         tile = GemmTile.of(launch.config)
@@ -187,8 +193,7 @@ class HopperScaledGemm(MmaScaledGemm):
 
     def check(self, op: ScaledGemmOp, config: Config, target: Target) -> None:
         tile = ShortSumTile.of(config)
-        if not fits_blocks(op, tile.n, DEPTH):
-            raise ValueError(f"the tile {tile.config()} has no whole number of tiles in blocks of {op.block.value.data}")
+        check_blocks(op, config, tile.n, DEPTH)
 
     def call(self, launch: Launch[ScaledGemmOp], problem: Problem) -> tuple[str, str, str]:
         tile = ShortSumTile.of(launch.config)

@@ -183,9 +183,9 @@ def product_of_bytes_scaled(r: Rewriter, root: ContractionOp, first: DequantizeO
 @native
 def product_of_blocks_scaled(r: Rewriter, root: GemmOp, first: DequantizeOp, second: DequantizeOp) -> Operation:
     """The product of the stored numbers with the scales of both."""
-    assert (blocks := second.block()) is not None
-    block, element = blocks[0].as_int(), tensor_type(root.output).element_type
-    assert block is not None
+    blocks, element = second.block(), tensor_type(root.output).element_type
+    block = None if blocks is None else blocks[0].as_int()
+    assert block is not None, "product_of_blocks_scaled needs scales_groups_along_k"
     made = block_scaled_product(r, first.input, second.input, first.scale, second.scale, GROUP, block, element)
     assert isinstance(made.owner, Operation)
     return made.owner
