@@ -49,6 +49,7 @@ from ait_mlir.passes.fold_params import fold_params, foldable_params
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.passes.partition import declare_mesh, is_sharded
 from ait_mlir.passes.pipelines import PHASES, passes_between, phase_index
+from ait_mlir.passes.shard_params import ShardParamsPass
 from ait_mlir.reference.folds import Fold, read_folds
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -83,6 +84,9 @@ def run_to_phase(
     if phase != start:
         with errors_with_places(f"phase {phase!r}", module, source):
             check_outputs(module)
+    if options.plan:
+        with errors_with_places("plan", module, source):
+            ShardParamsPass(options.plan, options.mesh).apply(context(), module)
     if options.mesh:
         if not any(isinstance(op, GraphOp) and is_sharded(op) for op in module.ops):
             raise AitError(

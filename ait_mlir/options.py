@@ -19,6 +19,7 @@ from ait_mlir.lowering.points import STRATEGIES
 from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch
 from ait_mlir.passes.pipelines import check_optional, phase_index
+from ait_mlir.passes.shard_params import parse_plan
 
 Measure = bool | Literal["auto", "known"]
 Method = Literal["auto", "kernels", "reference"]
@@ -70,6 +71,9 @@ class CompileOptions:
     mesh: str = ""
     """The mesh of the ranks that run the model, such as "tp=2" or "dp=2,tp=4", in place of the mesh that the module
     declares; "" for that one. Each rank has the pieces of the tensors that the module's shardings name."""
+    plan: str = ""
+    """Which weights the ranks of `mesh` divide, by names of params or of the modules that own them, such as
+    "layers.*.up=colwise,layers.*.down=rowwise" (docs/ranks.md)."""
     fold: bool | Literal["load"] = True
     """Whether values that depend only on params with known data are computed at compile time. With "load", the loaded
     model also computes values that depend on other params, when it gets their data.
@@ -95,6 +99,8 @@ class CompileOptions:
         check_optional(self.without)
         if self.mesh:
             parse_axes(self.mesh)
+        if parse_plan(self.plan) and not self.mesh:
+            raise AitError(f"plan {self.plan!r} needs a mesh, such as tp=2")
         for name, accepted, expected in _ALLOWED:
             if not accepted(value := getattr(self, name)):
                 raise AitError(f"{name} is {value!r}, expected {expected}")

@@ -70,6 +70,7 @@ SIMPLIFY = (
 PASSES: dict[str, Pass | Patterns] = table(
     "passes",
     (
+        Pass("shard-params", "passes.shard_params", "ShardParamsPass"),
         Pass("partition", "passes.partition", "PartitionPass"),
         Patterns(
             "narrow-row-ops",

@@ -113,6 +113,13 @@ def add(subparsers: Any) -> None:
         "shardings in the text say which pieces each rank has",
     )
     p.add_argument(
+        "--plan",
+        default="",
+        metavar="NAME=STYLE,...",
+        help="which weights the ranks divide: names of modules or params with *, and colwise or rowwise, as in "
+        "layers.*.up=colwise,layers.*.down=rowwise",
+    )
+    p.add_argument(
         "--without",
         action="append",
         default=[],
@@ -194,7 +201,7 @@ def _chosen(options: argparse.Namespace) -> CompileOptions:
     if len(options.cpu) > 1 and (options.emit != "artifact" or options.to != "built"):
         given = f"--to {options.to}" if options.emit == "artifact" else f"--emit {options.emit}"
         raise UsageError(f"only an artifact has code for several CPUs: with {given}, give --cpu once")
-    names = ("target", "start", "measure", "budget", "points", "precision", "streams", "mesh", "without")
+    names = ("target", "start", "measure", "budget", "points", "precision", "streams", "mesh", "plan", "without")
     return CompileOptions(
         **{name: getattr(options, name) for name in names},
         arch=options.cpu[0] if options.cpu else options.arch,
