@@ -16,11 +16,11 @@ from ait_mlir.dialects.ait.collective import (
 )
 from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, reference
 
-_COMBINE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum}
+_COMBINE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def combined(kind: str, arrays: Arrays) -> Array:
-    """The sum or the largest of arrays, in their order."""
+    """The sum, product, largest or smallest of arrays, in their order."""
     return reduce(_COMBINE[kind], arrays)
 
 

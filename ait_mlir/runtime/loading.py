@@ -50,22 +50,6 @@ def runtime_library(kind: TargetKind) -> Any:
         return _loaded[kind]
 
 
-def rank_among(ranks: int, digest: int) -> int:
-    """This process's number among the ranks that run one model, all of which must have the same digest.
-
-    Raises `RunError` with the reason: MPI is missing, there are more or fewer processes, one does not answer or has
-    another file.
-    """
-    whole_number("AIT_RANKS_TIMEOUT", 1_000_000)  # which the runtime library reads
-    runtime_library("cpu")
-    agree = ctypes.CDLL(str(build_runtime("cpu"))).ait_ranks_agree
-    rank, reason = ctypes.c_int64(), ctypes.create_string_buffer(1024)
-    failed = agree(ctypes.c_int64(ranks), ctypes.c_uint64(digest), ctypes.byref(rank), reason, ctypes.c_int64(1024))
-    if failed:
-        raise errors.RunError(reason.value.decode(errors="replace"))
-    return rank.value
-
-
 def openblas_candidates() -> list[str]:
     """Where OpenBLAS may be: `AIT_OPENBLAS`, the pip package, the system."""
     candidates = named_library("AIT_OPENBLAS")
@@ -93,6 +77,23 @@ def cublaslt_candidates() -> list[str]:
     return [*candidates, *names]
 
 
+def nccl_candidates() -> list[str]:
+    """Where NCCL may be: `AIT_NCCL`, a copy that this process has (PyTorch's), pip packages."""
+    candidates = named_library("AIT_NCCL")
+    candidates += [line for line in _mapped_files() if Path(line).name.startswith("libnccl.so")]
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(place) / "nccl" / "lib" for place in spec.submodule_search_locations or []] if spec else []
+    return [*candidates, *(str(folder / "libnccl.so.2") for folder in folders if (folder / "libnccl.so.2").exists())]
+
+
+def rccl_candidates() -> list[str]:
+    """Where RCCL may be: `AIT_NCCL`, a copy that this process has (PyTorch's), ROCm."""
+    candidates = named_library("AIT_NCCL")
+    candidates += [line for line in _mapped_files() if Path(line).name.startswith("librccl.so")]
+    rocm = Path(os.environ.get("ROCM_PATH") or "/opt/rocm") / "lib" / "librccl.so"
+    return [*candidates, *([str(rocm)] if rocm.exists() else [])]
+
+
 def hipblaslt_candidates() -> list[str]:
     """Where hipBLASLt may be: `AIT_HIPBLASLT`, a copy that this process has (PyTorch's), ROCm."""
     candidates = named_library("AIT_HIPBLASLT")
@@ -113,8 +114,8 @@ def cudnn_candidates() -> list[str]:
 
 _LIBRARIES: dict[TargetKind, dict[str, Callable[[], list[str]]]] = {
     "cpu": {"openblas": openblas_candidates, "mpi": mpi_candidates},
-    "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates},
-    "rocm": {"hipblaslt": hipblaslt_candidates},
+    "cuda": {"cublaslt": cublaslt_candidates, "cudnn": cudnn_candidates, "nccl": nccl_candidates},
+    "rocm": {"hipblaslt": hipblaslt_candidates, "nccl": rccl_candidates},
 }
 """The libraries behind the services of each device, with a function that lists their possible paths."""
 

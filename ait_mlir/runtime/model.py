@@ -18,11 +18,12 @@ from ait_mlir.runtime.benchmark import Measurements
 from ait_mlir.runtime.constants import ModelConstants
 from ait_mlir.runtime.inspection import Inspection
 from ait_mlir.runtime.kinds import AITemplateAllocatorKind
-from ait_mlir.runtime.loading import rank_among, runtime_library
+from ait_mlir.runtime.loading import runtime_library
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.memory import DeviceMemory
 from ait_mlir.runtime.on_host import HostOutputs
 from ait_mlir.runtime.opened import OpenedLibrary, Tensors, as_runtimes
+from ait_mlir.runtime.ranks import connect_library, own_device, rank_among, together
 from ait_mlir.runtime.run_arguments import RunArguments
 from ait_mlir.runtime.running import Runner
 from ait_mlir.runtime.state import ModelState
@@ -63,6 +64,8 @@ class Model:
     """
 
     _content: bytes | None = None
+    rank: int = 0
+    """The number of this process among those that run the model."""
 
     def __init__(
         self,
@@ -86,19 +89,39 @@ class Model:
         manifest = loaded.manifest
         if manifest.target not in ("cpu", "cuda", "rocm"):
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
-        artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
-        if manifest.ranks > 1:
-            loaded = replace(loaded, rank=rank_among(manifest.ranks, loaded.digest))
+        is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
         is_shared = share_constants and verify_weights
-        if is_shared and runtime_library(manifest.target).has_constants(
-            "cpu" if manifest.target == "cpu" else f"{manifest.target}:{device or 0}", loaded.constants_key
+        if manifest.ranks == 1:
+            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared)
+            return
+        loaded = replace(loaded, rank=rank_among(manifest.ranks, loaded.digest))
+        with together(manifest.ranks, loaded.digest):
+            if manifest.target != "cpu":
+                device = own_device() if device is None else device
+                connect_library(manifest.target)
+            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared)
+
+    def _open(
+        self,
+        loaded: artifact.Artifact,
+        target: TargetKind,
+        num_runtimes: int,
+        device: int | None,
+        is_framework: bool,
+        is_shared: bool,
+    ) -> None:
+        """Load code and constants of a rank."""
+        manifest = loaded.manifest
+        artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
+        self.rank = loaded.rank
+        if is_shared and runtime_library(target).has_constants(
+            "cpu" if target == "cpu" else f"{target}:{device or 0}", loaded.constants_key
         ):
             loaded.check_constants()
         else:
             _ = loaded.constants  # all of the file is checked before any of its code is loaded
         libraries = loaded.kernel_library_files()
-        is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
-        opened = OpenedLibrary(loaded.extract_library(), manifest.target, num_runtimes, device, libraries, is_framework)
+        opened = OpenedLibrary(loaded.extract_library(), target, num_runtimes, device, libraries, is_framework)
         self._set_parts(opened, manifest, loaded.ir_text)
         self._constants.load(loaded, is_shared)
 

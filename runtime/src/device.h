@@ -111,6 +111,10 @@ class Device {
 
   virtual void sync(void* stream) = 0;
   virtual void sync_all() = 0;
+  /// Watches that what is on `stream`, which has collectives, ends in time.
+  virtual void watch_collectives(void* stream) { (void)stream; }
+  /// Throws an Error of kind kRun if the ranks cannot exchange data any more.
+  virtual void check_collectives() {}
   /// True while the caller records `stream` into a graph of their own.
   virtual bool is_capturing(void* stream) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;

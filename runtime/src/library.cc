@@ -161,6 +161,12 @@ std::vector<int64_t> Library::maximum_output_shapes() const {
   return maximum;
 }
 
+bool Library::needs(const char* service) const {
+  const ait_service_v1* needed = table_->services == nullptr ? nullptr : table_->services();
+  while (needed != nullptr && std::strcmp(needed->name, service) != 0) needed = needed->next;
+  return needed != nullptr;
+}
+
 std::string Library::describe() const {
   const ait_model_v1& t = *table_;
   std::ostringstream out;

@@ -56,6 +56,8 @@ class Library {
   const ait_model_v1& table() const { return *table_; }
   /// The largest extent of each output dim over the corners of the ranges of the dims; one output after another.
   std::vector<int64_t> maximum_output_shapes() const;
+  /// Whether the model calls functions of a service.
+  bool needs(const char* service) const;
   /// Names, dtypes, ranks, dims and constants, as JSON.
   std::string describe() const;
 

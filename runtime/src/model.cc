@@ -258,6 +258,7 @@ std::vector<int64_t> Model::run(const Tensors& inputs, const Tensors& outputs, c
   if (options.graph && !device_->has_graphs()) {
     fail(ErrorKind::kInput, "graph mode is not there on target ", device_target(), ", which has no graphs: pass graph_mode=False");
   }
+  if (has_collectives_) device_->check_collectives();
   const Constants::Use constants(constants_);
   has_launched_.store(true, std::memory_order_relaxed);
   Call call{bind_dims(table, *device_, inputs), {}, {}, *constants, nullptr, table, StreamSets::Lease(stream_sets_)};
@@ -315,6 +316,7 @@ std::vector<int64_t> Model::run_on(Runtime& runtime, Call& call, States::Lease& 
   if (options.sync) {
     runtime.pending = false;
     device_->sync(options.stream);
+    if (has_collectives_) device_->check_collectives();
   } else if (!capturing) {
     runtime.mark(*device_, options.stream);
     runtime.pending = true;
@@ -360,6 +362,7 @@ void Model::launch_in(std::vector<int64_t> dims, std::vector<const void*> inputs
   has_launched_.store(true, std::memory_order_relaxed);
   Call call{std::move(dims), std::move(inputs), std::move(outputs), *constants, arena, table, StreamSets::Lease(stream_sets_)};
   launch_plain(call, stream);
+  if (has_collectives_) device_->watch_collectives(stream);
 }
 
 void Model::make_arena(Runtime& runtime, size_t needed, bool capturing) {
@@ -378,6 +381,7 @@ void Model::sync(void* stream) {
   const DeviceScope scope(*device_);
   try {
     device_->sync(stream);
+    if (has_collectives_) device_->check_collectives();
   } catch (const Error&) {
     states_.invalidate_pending();
     throw;
@@ -388,6 +392,7 @@ void Model::launch(Runtime& runtime, Call& call, const RunOptions& options) {
   const int32_t waits = call.table.num_waits, parts = waits + (call.table.ends_with_wait != 0 ? 0 : 1);
   for (call.part = 0; call.part < parts; ++call.part) {
     launch_part(runtime, call, options);
+    if (has_collectives_) device_->watch_collectives(options.stream);
     if (call.part < waits) check(call.wait(options.stream), options.stream);
   }
 }

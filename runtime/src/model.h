@@ -101,6 +101,7 @@ class Model {
   ForkGuard fork_guard_{"the model"};
   std::shared_ptr<Device> device_;
   Library library_;
+  const bool has_collectives_ = library_.needs("collective");
   Constants constants_;
   RuntimePool pool_;
   StreamSets stream_sets_;

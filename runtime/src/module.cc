@@ -29,6 +29,7 @@
 #include "kernel_libraries.h"
 #include "measure.h"
 #include "model.h"
+#include "ranks_link.h"
 #include "services.h"
 #include "threads.h"
 
@@ -397,6 +398,9 @@ int64_t cache_bytes(int device) {
 }
 
 /// Says where a library ("cublaslt", "cudnn", ...) may be. Called before the first model is made.
+/// The address of a `RanksLink` of another runtime library.
+void use_ranks_link(int64_t address) { set_ranks_link(reinterpret_cast<const RanksLink*>(address)); }
+
 void configure(const ffi::String& library, const ffi::Array<ffi::String>& places) {
   set_library_candidates(std::string(library), to_strings(places));
 }
@@ -424,6 +428,7 @@ bool set_amx(bool wanted) { return amx() != nullptr && amx()->set_wanted(wanted)
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(create, ait::runtime::create);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(configure, ait::runtime::configure);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(use_ranks_link, ait::runtime::use_ranks_link);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(add_kernel_library, ait::runtime::kernel_library);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(has_constants, ait::runtime::has_constants);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(services, ait::runtime::service_names);

@@ -8,9 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,47 +24,16 @@ from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering import build
 from ait_mlir.lowering.emit import emit_program
 from ait_mlir.lowering.kernels.base import Target
-from ait_mlir.lowering.toolchain import cuda_home, find_cxx
 from ait_mlir.options import CompileOptions
-from ait_mlir.runtime import Model, loading
+from ait_mlir.runtime import Model
 from tests.runtime.conftest import SOURCE, B, W, tiny_inputs, tiny_reference
+from tests.runtime.fake_device import CUDART, compiled, use_fake
 
 
 @pytest.fixture(scope="session")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The fake, behind the runtime library for target cuda of this process."""
-    folder = tmp_path_factory.mktemp("fake")
-    library, source = folder / "libfake_cudart.so", Path(__file__).parent / "fake_cuda" / "cudart.cc"
-    include = ["-isystem", str(cuda_home() / "include")]
-    command = [
-        str(find_cxx()),
-        "-std=c++17",
-        "-O1",
-        "-g",
-        "-shared",
-        "-fPIC",
-        *include,
-        str(source),
-        "-o",
-        str(library),
-    ]
-    subprocess.run(command, check=True)
-    found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    for name in ("fake_steps_left", "fake_launches", "fake_objects", "fake_bytes", "fake_events", "fake_streams"):
-        getattr(found, name).restype = ctypes.c_int64
-    found.fake_fault_after.argtypes = [ctypes.c_int64]
-    real = build._runtime_toolchain("cuda", build._link_to_ffi())
-    flags = [flag for flag in real.link_flags if flag != "-lcudart_static"]
-    tools = replace(real, link_flags=(*flags, str(library), f"-Wl,-rpath,{folder}"))
-    built = build._build_runtime("cuda", build._RUNTIME_SOURCES["cuda"], tools)
-    import tvm_ffi
-
-    from ait_mlir import errors
-
-    for error in (errors.InputError, errors.ArtifactError, errors.OutOfMemoryError, errors.RunError):
-        tvm_ffi.register_error(f"ait.{error.__name__}", error)
-    loading._loaded["cuda"] = tvm_ffi.load_module(str(built))
-    return found
+    return use_fake(compiled(CUDART, tmp_path_factory.mktemp("fake") / "libfake_cudart.so"))
 
 
 @pytest.fixture(scope="session")

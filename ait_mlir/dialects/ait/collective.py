@@ -21,7 +21,7 @@ from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
 from ait_mlir.dialects.sdy import Mesh, MeshAttr, parse_axis, parse_mesh
 from ait_mlir.dims import Expr
 
-KINDS = ("sum", "max")
+KINDS = ("sum", "prod", "max", "min")
 
 
 def _parse_axes(parser: Parser) -> ArrayAttr[StringAttr]:
@@ -115,9 +115,12 @@ def _with_dim(t: TensorType, axis: int, dim: Expr) -> TensorType:
 
 @irdl_op_definition
 class AllReduceOp(ReadsAll, CollectiveOp):
-    """The sum or the largest of the operands of all members of the group, for each element; the same on each member.
+    """The sum, product, largest or smallest of the operands of all members of the group, for each element; the same on
+    each member.
 
-    Sums are rounded once: the members add in the order of their numbers.
+    The words are `sum`, `prod`, `max` and `min`.
+
+    On a CPU sums are rounded once: the members add in the order of their numbers. NCCL rounds after each addition.
 
     ```mlir
     %y = ait.all_reduce sum %x over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 768 x f32>
@@ -157,7 +160,8 @@ class AllGatherOp(ReadsAll, CollectiveOp):
 
 @irdl_op_definition
 class ReduceScatterOp(ReadsAll, CollectiveOp):
-    """Of the sum or the largest over all members of the group, the piece of a dim that belongs to this member.
+    """Of the sum, product, largest or smallest over all members of the group, the piece of a dim that belongs to this
+    member.
 
     ```mlir
     %y = ait.reduce_scatter sum %x dim 0 over ["tp"] of <["tp"=2]> : !ait.tensor<batch x 768 x f32>

@@ -113,11 +113,32 @@ class ConvCall:
     precision: str | None = None
 
 
-Call = GemmCall | AttentionCall | ConvCall
+@dataclass(frozen=True, kw_only=True)
+class CollectiveCall:
+    """`ait_collective_v1`; `group` is a C++ initializer, tensors are variables, `kind`, `join` and `dtype`
+    enumerators."""
+
+    group: str
+    kind: str
+    join: str | None = None
+    dtype: str
+    root: int = 0
+    rows: Expr
+    count: Expr
+    out_rows: Expr | None = None
+    out_count: Expr | None = None
+    data: str
+    result: str
+    workspace: str
+    key: str
+
+
+Call = GemmCall | AttentionCall | ConvCall | CollectiveCall
 STRUCTS: dict[type[Call], tuple[str, str]] = {
     GemmCall: ("gemm", "ait_gemm_v2"),
     AttentionCall: ("attention", "ait_attention_v1"),
     ConvCall: ("conv", "ait_conv_v1"),
+    CollectiveCall: ("collective", "ait_collective_v1"),
 }
 """For each class of calls, the runtime's service and its struct of arguments."""
 

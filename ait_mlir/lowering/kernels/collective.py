@@ -1,9 +1,9 @@
-"""Collectives on a CPU: the runtime library's service "ranks" passes the data, and kernels join and order them."""
+"""Collectives. On a CPU the service "ranks" of the runtime library passes the data, and kernels join and order them. On
+a GPU the service "collective" calls NCCL or RCCL."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.ir import Attribute
@@ -17,15 +17,19 @@ from ait_mlir.dialects.ait.collective import (
     CollectiveOp,
     ReduceScatterOp,
 )
-from ait_mlir.dialects.ait.dtypes import compute_type
-from ait_mlir.dialects.ait.types import Shape, tensor_type
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type
+from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.cpp import element_type, numbers
-from ait_mlir.lowering.kernels.amounts import element_bytes
+from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
+from ait_mlir.lowering.kernels.calls import CollectiveCall, call_service
+from ait_mlir.lowering.links import collective_seconds, whole_bytes
 
-JOINS = {"sum": "ait::Sum", "max": "ait::Max"}
+JOINS = {"sum": "ait::Sum", "prod": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
 """The classes of `ait/kernels/reduction.h`."""
+ADDED = ("f16", "bf16", "f32", "f64", "i8", "i32", "i64", "ui8")
+"""The element types in which NCCL adds; it moves elements of every type."""
 
 
 class CollectiveKernel(Kernel[CollectiveOp]):
@@ -54,35 +58,102 @@ class CollectiveKernel(Kernel[CollectiveOp]):
         t = x.type
         size = const(element_bytes(t))
 
-        def rows(dims: Shape, axis: int) -> tuple[Expr, Expr]:
-            """The rows before a dim, and the elements of one row."""
-            return product(dims[:axis]), product(dims[axis:])
-
         function, template, scratch = op.name.removeprefix("ait."), "", True
         given: tuple[Expr, ...]
         match op:
             case AllReduceOp():
                 template, given = _joined(op.kind.data, t.element_type), (t.num_elements(),)
             case AllGatherOp():
-                before, row = rows(t.dims, op.dim.value.data)
+                before, row = _rows(t.dims, op.dim.value.data)
                 given = (before, row * size)
             case ReduceScatterOp():
-                template, given = _joined(op.kind.data, t.element_type), rows(y.type.dims, op.dim.value.data)
+                template, given = _joined(op.kind.data, t.element_type), _rows(y.type.dims, op.dim.value.data)
             case AllToAllOp():
                 cut = _with(t.dims, op.split.value.data, y.type.dims, op.concat.value.data)
-                before, row = rows(cut, op.split.value.data)
-                after, part = rows(cut, op.concat.value.data)
+                before, row = _rows(cut, op.split.value.data)
+                after, part = _rows(cut, op.concat.value.data)
                 given = (before, row * size, after, part * size)
             case BroadcastOp():
                 given = (t.byte_size(), const(op.root.value.data))
             case AllSliceOp():
-                before, row = rows(y.type.dims, op.dim.value.data)
+                before, row = _rows(y.type.dims, op.dim.value.data)
                 given, scratch = (before, row * size), False
             case _:
                 raise AssertionError(f"no function for {op.name}")
         group = f"ait::cpu::{_group(op)}"
         arguments = ", ".join([launch.cpp(*given), x.name, y.name, *(["workspace"] if scratch else [])])
         return launch.call("collective", f"{function}{template}(ctx, {group}, {arguments})")
+
+
+class LibraryCollective(Kernel[CollectiveOp]):
+    """Any collective of GPUs on row-major tensors, by NCCL or RCCL, which round after each addition."""
+
+    provider = "nccl"
+    name = "collective"
+    ops: ClassVar = (CollectiveOp,)
+    row_major = True
+    alone = True
+    gpu_only = True
+
+    def matches(self, op: CollectiveOp, target: Target) -> bool:
+        joins = isinstance(op, AllReduceOp | ReduceScatterOp)
+        return target.is_gpu and not (joins and str(tensor_type(op.input).element_type) not in ADDED)
+
+    def suits(self, op: CollectiveOp) -> bool:
+        return False  # one process cannot time it
+
+    def seconds(self, op: CollectiveOp, target: Target) -> float:
+        return collective_seconds(op, whole_bytes(op, estimate_env(scope_of(op))))
+
+    def workspace(self, op: CollectiveOp, config: Config) -> Expr:
+        size = tensor_type(op.input).byte_size()
+        match op:
+            case AllGatherOp():
+                return size * op.members()
+            case ReduceScatterOp() | AllToAllOp():
+                return size * 2
+            case _:
+                return const(0)
+
+    def emit(self, launch: Launch[CollectiveOp]) -> Emission:
+        op, x, y = launch.op, launch.ins[0], launch.outs[0]
+        t, result = x.type, y.type
+        rows, count = const(1), t.num_elements()
+        out: tuple[Expr | None, Expr | None] = (None, None)
+        match op:
+            case AllGatherOp():
+                rows, count = _rows(t.dims, op.dim.value.data)
+            case ReduceScatterOp() | AllSliceOp():
+                rows, count = _rows(result.dims, op.dim.value.data)
+            case AllToAllOp():
+                cut = _with(t.dims, op.split.value.data, result.dims, op.concat.value.data)
+                rows, count = _rows(cut, op.split.value.data)
+                out = _rows(cut, op.concat.value.data)
+            case _:
+                pass
+        sizes, steps = _sizes_and_steps(op)
+        call = CollectiveCall(
+            group=f"{{{op.ranks().size}, {len(sizes)}, sizes, steps}}",
+            kind=f"AIT_{op.name.removeprefix('ait.').upper()}",
+            join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else None,
+            dtype=BY_IR[t.element_type].enumerator,
+            root=op.root.value.data if isinstance(op, BroadcastOp) else 0,
+            rows=rows,
+            count=count,
+            out_rows=out[0],
+            out_count=out[1],
+            data=x.name,
+            result=y.name,
+            workspace="workspace",
+            key=_key(op),
+        )
+        before = f"const int64_t sizes[] = {{{numbers(sizes)}}}, steps[] = {{{numbers(steps)}}};"
+        return call_service(call, launch, before)
+
+
+def _rows(dims: Shape, axis: int) -> tuple[Expr, Expr]:
+    """The rows before a dim, and the elements of one row."""
+    return product(dims[:axis]), product(dims[axis:])
 
 
 def _joined(kind: str, element: Attribute) -> str:
@@ -95,14 +166,23 @@ def _with(dims: Shape, split: int, result: Shape, concat: int) -> Shape:
     return (*dims[:split], part, *dims[split + 1 :])
 
 
-def _group(op: CollectiveOp) -> str:
-    """The group of an op in C++, with a key of what it computes."""
+def _sizes_and_steps(op: CollectiveOp) -> tuple[list[int], list[int]]:
+    """For each axis of a group the number of ranks, and the distance of neighbours."""
     mesh, axes = op.ranks(), op.group_axes()
     sizes = dict(mesh.axes)
-    steps: Sequence[int] = [mesh.extent(mesh.names[mesh.names.index(axis) + 1 :]) for axis in axes]
-    key = int.from_bytes(hashlib.sha256(str(op).encode()).digest()[:8])
-    fields = f"{mesh.size}, {{{numbers(sizes[axis] for axis in axes)}}}, {{{numbers(steps)}}}, {key}ull"
-    return f"Group<{len(axes)}>{{{fields}}}"
+    return [sizes[axis] for axis in axes], [mesh.extent(mesh.names[mesh.names.index(axis) + 1 :]) for axis in axes]
 
 
-KERNELS = (CollectiveKernel(),)
+def _key(op: CollectiveOp) -> str:
+    """A number in C++ that is the same for the same computation."""
+    return f"{int.from_bytes(hashlib.sha256(str(op).encode()).digest()[:8])}ull"
+
+
+def _group(op: CollectiveOp) -> str:
+    """The group of an op in C++, with a key of what it computes."""
+    sizes, steps = _sizes_and_steps(op)
+    fields = f"{op.ranks().size}, {{{numbers(sizes)}}}, {{{numbers(steps)}}}, {_key(op)}"
+    return f"Group<{len(sizes)}>{{{fields}}}"
+
+
+KERNELS = (CollectiveKernel(), LibraryCollective())

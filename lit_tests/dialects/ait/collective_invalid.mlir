@@ -42,14 +42,14 @@ ait.graph @axis_twice(%x: !ait.tensor<4 x 8 x f32>) {
 // -----
 
 ait.graph @kind(%x: !ait.tensor<4 x 8 x f32>) {
-  // expected-error @below {{expected one of sum, max}}
+  // expected-error @below {{expected one of sum, prod, max, min}}
   %0 = ait.all_reduce mean %x over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
 }
 
 // -----
 
 ait.graph @generic_kind(%x: !ait.tensor<4 x 8 x f32>) {
-  // expected-error @below {{ait.all_reduce: unknown kind "mean"; expected one of sum, max}}
+  // expected-error @below {{ait.all_reduce: unknown kind "mean"; expected one of sum, prod, max, min}}
   %0 = "ait.all_reduce"(%x) <{kind = "mean", axes = ["tp"], mesh = #sdy.mesh<["tp"=2]>}> : (!ait.tensor<4 x 8 x f32>) -> !ait.tensor<4 x 8 x f32>
 }
 

@@ -2,6 +2,7 @@
 
 #include "cudnn_services.h"
 #include "gemm.h"
+#include "gpu/collective.h"
 #include "gpu/stream_service.h"
 #include "kernel_libraries.h"
 
@@ -22,7 +23,8 @@ const ait_conv_service_v1 kConvService{conv};
 
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kAttentionService), service_of(kConvService),
-                                         service_of(kFfiService), service_of(kStreamService), service_of(kRecordingService)};
+                                         service_of(kFfiService), service_of(kStreamService), service_of(kRecordingService),
+                                         service_of(kCollectiveService)};
   return list;
 }
 

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "forks.h"
 #include "gpu/api.h"
+#include "gpu/collective.h"
 #include "gpu/ranges.h"
 #include "strided.h"
 
@@ -204,6 +205,11 @@ class GpuDevice : public Device {
   void sync_all() override {
     const std::unique_lock<std::shared_mutex> alone(recordings());
     check(GPU(DeviceSynchronize)(), "an earlier run failed on the device");
+  }
+
+  void watch_collectives(void* stream) override { runtime::watch_collectives(stream); }
+  void check_collectives() override {
+    if (const std::string why = collectives_failure(); !why.empty()) fail(ErrorKind::kRun, why);
   }
 
   bool is_capturing(void* stream) override {

@@ -1,9 +1,11 @@
-"""Four processes run a transformer block and every collective, started by mpirun; what goes wrong ends on every rank."""
+"""Processes run a transformer block and every collective, started by mpirun or by the variables of torchrun; what goes
+wrong ends on every rank."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,7 +30,7 @@ from ait_mlir.tools.commands.compile import param_types
 
 ROOT = Path(__file__).parents[2]
 MISSING = "Open MPI is not installed: apt-get install openmpi-bin"
-pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None or find_library("mpi") is None, reason=MISSING)
+by_mpi = pytest.mark.skipif(shutil.which("mpirun") is None or find_library("mpi") is None, reason=MISSING)
 
 Arrays = dict[str, NDArray[Any]]
 WEIGHT = '{sdy.sharding = #sdy.sharding<@mesh, [{"tp"}, {}]>}'
@@ -91,8 +93,8 @@ def compiled(text: str, folder: Path, name: str, inputs: Arrays) -> Arrays:
     return data
 
 
-def started(count: int, mode: str, folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
-    """Run `inside.py` on some ranks."""
+def command_of(mode: str, folder: Path, *names: str) -> tuple[list[str], dict[str, str]]:
+    """The command of a rank that runs `inside.py`, and its environment."""
     environment = {
         **os.environ,
         **dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
@@ -100,9 +102,27 @@ def started(count: int, mode: str, folder: Path, *names: str) -> subprocess.Comp
         "AIT_RANKS_TIMEOUT": "300" if mode == "plain" else "3",
         "PYTHONPATH": str(ROOT),
     }
-    inside = [sys.executable, str(ROOT / "tests/ranks/inside.py"), mode, str(folder), *names]
+    return [sys.executable, str(ROOT / "tests/ranks/inside.py"), mode, str(folder), *names], environment
+
+
+def started(count: int, mode: str, folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    """Run `inside.py` on some ranks, by mpirun."""
+    inside, environment = command_of(mode, folder, *names)
     command = ["mpirun", "--oversubscribe", "-n", str(count), *inside]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def started_by_variables(count: int, mode: str, folder: Path, *names: str) -> list[int]:
+    """Run `inside.py` on some ranks with the variables that torchrun sets; returns their exit codes."""
+    inside, environment = command_of(mode, folder, *names)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    given = {"WORLD_SIZE": str(count), "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    ranks = [
+        subprocess.Popen(inside, env={**environment, **given, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in range(count)
+    ]
+    return [process.wait() for process in ranks]
 
 
 def errors(folder: Path) -> dict[int, str]:
@@ -114,6 +134,7 @@ def outputs(folder: Path, name: str, rank: int) -> Mapping[str, NDArray[Any]]:
     return np.load(folder / f"{name}.{rank}.npz")
 
 
+@by_mpi
 def test_four_ranks_compute_what_one_process_does(tmp_path: Path) -> None:
     """Bitwise the same on each rank and in each run (`inside.py`), and as close to float64 as on one process."""
     rng = np.random.default_rng(1)
@@ -141,6 +162,7 @@ def test_four_ranks_compute_what_one_process_does(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
 
 
+@by_mpi
 def test_an_artifact_has_the_program_once_and_the_weights_of_each_rank(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,13 +178,14 @@ def test_an_artifact_has_the_program_once_and_the_weights_of_each_rank(
         Model(tmp_path / "block.ait")
 
 
+@by_mpi
 @pytest.mark.parametrize(
     ("mode", "said"),
     [
         pytest.param("files", "rank {other} runs another artifact or another step of it: load one file", id="files"),
         pytest.param("shapes", "rank {other} sends {bytes} bytes, expected", marks=pytest.mark.full, id="shapes"),
         pytest.param(
-            "late", "another rank does not answer; it has ended, runs something else", marks=pytest.mark.full, id="late"
+            "late", "rank {other} does not answer; it has ended, runs something else", marks=pytest.mark.full, id="late"
         ),
     ],
 )
@@ -177,8 +200,44 @@ def test_ranks_that_differ_end_with_an_error_on_each(mode: str, said: str, tmp_p
         assert f"rank {rank} of 2: {expected[rank]}" in found[rank]
 
 
+@by_mpi
 @pytest.mark.full
 def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     compiled(SMALL, tmp_path, "small.ait", {"x": np.ones((2, 4), np.float32)})
     result = started(2, "dies", tmp_path, "small.ait")
     assert result.returncode != 0 and not (tmp_path / "small.ait.0.npz").exists()
+
+
+def test_ranks_that_torchrun_starts(tmp_path: Path) -> None:
+    """Every collective over sockets, bitwise as the reference."""
+    rng = np.random.default_rng(1)
+    x, i = rng.standard_normal((8, 16)).astype(np.float16), rng.integers(-128, 128, (8, 16)).astype(np.int8)
+    compiled(ALL, tmp_path, "all.ait", {"x": x, "i": i})
+    assert started_by_variables(4, "plain", tmp_path, "all.ait") == [0] * 4 and not errors(tmp_path), errors(tmp_path)
+    module = parse_text(context(), ALL)
+    want = evaluate_graph(next(iter(module.ops)), {"x": x, "i": i}, {}, {}, rounding=True)
+    for rank in range(4):
+        got, tp, dp = outputs(tmp_path, "all.ait", rank), rank % 2, rank // 2
+        np.testing.assert_array_equal(got["y"], want["y"][:, 2 * (2 * tp + dp) :][:, :2])
+        np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("files", {r: f"rank {1 - r} runs another artifact or another step of it: load one file" for r in (0, 1)}),
+        ("shapes", {0: "rank 1 sends 64 bytes, expected 32", 1: "rank 0 sends 32 bytes, expected 64"}),
+        ("late", {0: "rank 1 does not answer; it has ended, runs something else"}),
+        ("dies", {0: "rank 1 has ended"}),
+        ("absent", {0: "the ranks do not meet at localhost:"}),
+    ],
+)
+def test_ranks_of_torchrun_that_differ(mode: str, said: dict[int, str], tmp_path: Path) -> None:
+    x = np.ones((2, 4), np.float32)
+    compiled(SMALL, tmp_path, "small.ait", {"x": x})
+    compiled(SMALL.replace("sum", "max"), tmp_path, "other.ait", {"x": x})
+    started_by_variables(2, mode, tmp_path, "small.ait")
+    found = errors(tmp_path)
+    for rank, reason in said.items():
+        assert f"rank {rank} of 2: {reason}" in found[rank]

@@ -1,0 +1,85 @@
+"""Estimated times of collectives: what a link between cards takes for a message and for each byte (docs/scale.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllSliceOp,
+    AllToAllOp,
+    BroadcastOp,
+    CollectiveOp,
+    ReduceScatterOp,
+)
+from ait_mlir.dialects.ait.types import tensor_type
+
+
+@dataclass(frozen=True)
+class Link:
+    """What connects cards: bytes per second of one card in one direction, and seconds of a collective of no bytes."""
+
+    bandwidth: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Cards in nodes of `node` cards each: the link inside of a node, and the one between nodes."""
+
+    node: int
+    inside: Link
+    between: Link
+
+
+NVLINK = Link(417e9, 21e-6)
+"""Through 23 us at 0.5 MB and 25 us at 1 MB of an all-reduce of NCCL over six H100 or H200."""
+NETWORK = Link(50e9, 30e-6)
+"""A network card of 400 Gbit/s for each card; its latency is an assumption."""
+DEFAULT = Cluster(8, NVLINK, NETWORK)
+
+_SHARES: dict[type[CollectiveOp], float] = {
+    AllReduceOp: 2,
+    AllGatherOp: 1,
+    ReduceScatterOp: 1,
+    AllToAllOp: 1,
+    BroadcastOp: 1,
+    AllSliceOp: 0,
+}
+"""How often the larger tensor of a collective passes a link of each of many members."""
+
+
+def sent_bytes(op: CollectiveOp, whole: int) -> float:
+    """The bytes that each member sends, if its larger tensor has `whole` bytes."""
+    members = op.members()
+    return whole * _SHARES[type(op)] * ((members - 1) / members if not isinstance(op, BroadcastOp) else 1)
+
+
+def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT) -> float:
+    """The estimated seconds of a collective whose larger tensor has `whole` bytes.
+
+    Members on several nodes exchange inside of each node first, then each card its share with the other nodes, then
+    inside of the node again.
+    """
+    members, share = op.members(), _SHARES[type(op)]
+    if members == 1 or share == 0:
+        return 0.0
+    inside = min(members, cluster.node)
+    nodes = math.ceil(members / inside)
+    found = 0.0
+    if inside > 1:
+        found += cluster.inside.seconds + share * whole * (inside - 1) / inside / cluster.inside.bandwidth
+    if nodes > 1:
+        steps = math.ceil(math.log2(nodes))
+        found += steps * cluster.between.seconds
+        found += share * whole / inside * (nodes - 1) / nodes / cluster.between.bandwidth
+    return found
+
+
+def whole_bytes(op: Operation, env: dict[str, int]) -> int:
+    """The bytes of the larger of operand and result of a collective."""
+    return max(tensor_type(value).byte_size().evaluate(env) for value in (*op.operands, *op.results))

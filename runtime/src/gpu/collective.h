@@ -1,0 +1,23 @@
+/// @file collective.h
+/// @brief The service "collective", and the watch over runs that have collectives.
+#ifndef AIT_RUNTIME_GPU_COLLECTIVE_H_
+#define AIT_RUNTIME_GPU_COLLECTIVE_H_
+
+#include <string>
+
+#include "ait/collective_service.h"
+
+namespace ait::runtime {
+
+extern const ait_collective_service_v1 kCollectiveService;
+
+/// @brief Watches that what is on `stream` so far ends within AIT_RANKS_TIMEOUT seconds. If it does not, all communicators of this process
+/// are ended, which ends the launches that wait for other ranks.
+void watch_collectives(void* stream);
+
+/// @brief Why no collective is possible any more; empty if all is well.
+std::string collectives_failure();
+
+}  // namespace ait::runtime
+
+#endif  // AIT_RUNTIME_GPU_COLLECTIVE_H_

@@ -1,0 +1,89 @@
+"""Two cards run a transformer block and every collective over NCCL; a rank that ends, ends the other one. Needs two cards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ait_mlir.driver import compile_module
+from ait_mlir.ir.context import context
+from ait_mlir.ir.parser import parse_text
+from ait_mlir.options import CompileOptions
+from ait_mlir.reference import evaluate_graph
+from ait_mlir.tools.commands.compile import param_types
+from tests.ranks.test_nccl import SMALL, started
+from tests.ranks.test_processes import BLOCK, WEIGHT
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two cards in this machine"),
+]
+M = 'of <["tp"=2]>'
+ALL = f"""
+ait.graph @all(%x: !ait.tensor<4 x 8 x T>) ranks {{mesh = #sdy.mesh<["tp"=2]>,
+    inputs = {{x = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}, outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp"}}]>}}}} {{
+  %0 = ait.all_reduce max %x over ["tp"] {M} : !ait.tensor<4 x 8 x T>
+  %1 = ait.add %0, %x : !ait.tensor<4 x 8 x T>
+  %2 = ait.all_gather %1 dim 1 over ["tp"] {M} : !ait.tensor<4 x 16 x T>
+  %3 = ait.all_slice %2 dim 0 over ["tp"] {M} : !ait.tensor<2 x 16 x T>
+  %4 = ait.all_to_all %3 split 1 concat 0 over ["tp"] {M} : !ait.tensor<4 x 8 x T>
+  %5 = ait.broadcast %4 root 1 over ["tp"] {M} : !ait.tensor<4 x 8 x T>
+  %6 = ait.add %5, %4 : !ait.tensor<4 x 8 x T>
+  %7 = ait.reduce_scatter sum %6 dim 1 over ["tp"] {M} : !ait.tensor<4 x 4 x T>
+  ait.output "y" %7 : !ait.tensor<4 x 4 x T>
+}}"""
+
+
+def outputs(folder: Path, name: str) -> list[np.ndarray]:
+    return [np.load(folder / f"{name}.{rank}.npz")["y"] for rank in range(2)]
+
+
+def exact(text: str, inputs: dict[str, np.ndarray], weights: dict[str, np.ndarray], dims: dict[str, int]) -> np.ndarray:
+    (graph,) = (op for op in parse_text(context(), text).ops if op.name == "ait.graph")
+    return evaluate_graph(graph, inputs, weights, dims)["y"]
+
+
+@pytest.mark.parametrize("mode", ["plain", "graphs"])
+@pytest.mark.parametrize("element", ["f32", "f16", "i32"])
+def test_every_collective(mode: str, element: str, tmp_path: Path) -> None:
+    """Whole numbers, which every order of additions gives exactly."""
+    text, dtype = ALL.replace("T>", f"{element}>"), {"f32": "float32", "f16": "float16", "i32": "int32"}[element]
+    x = np.random.default_rng(0).integers(-9, 9, (8, 8)).astype(dtype)
+    compile_module(parse_text(context(), text), CompileOptions("cuda"), output=tmp_path / "all.ait")
+    np.savez(tmp_path / "all.ait.npz", x=x)
+    assert not started(2, mode, tmp_path, "all.ait")
+    np.testing.assert_array_equal(np.concatenate(outputs(tmp_path, "all.ait"), 1), exact(text, {"x": x}, {}, {}))
+
+
+@pytest.mark.parametrize("mode", ["plain", "graphs"])
+def test_a_transformer_block(mode: str, tmp_path: Path) -> None:
+    text, rng = BLOCK.replace('"tp"=4', '"tp"=2'), np.random.default_rng(0)
+    module = parse_text(context(), text)
+    weights = {n: (0.3 * rng.standard_normal(s)).astype(t) for n, (s, t) in param_types(module).items()}
+    ids = rng.integers(0, 32, (2, 5))
+    compile_module(module, CompileOptions("cuda"), output=tmp_path / "block.ait", constants=weights)
+    np.savez(tmp_path / "block.ait.npz", ids=ids)
+    assert not started(2, mode, tmp_path, "block.ait")
+    first, second = outputs(tmp_path, "block.ait")
+    assert first.tobytes() == second.tobytes()
+    plain = "\n".join(line for line in text.replace(f" {WEIGHT}", "").splitlines() if "sdy" not in line)
+    np.testing.assert_allclose(first, exact(plain, {"ids": ids}, weights, {"b": 2, "s": 5}), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("card", {0: "rank 1 of 2: there is no cuda:7"}),
+        ("dies first", {0: "rank 0 of 2: "}),
+        ("dies", {0: "rank 0 of 2: a run with collectives did not end in AIT_RANKS_TIMEOUT seconds; rank 1 has ended"}),
+    ],
+)
+def test_faults_end_every_rank(mode: str, said: dict[int, str], tmp_path: Path) -> None:
+    compile_module(parse_text(context(), SMALL), CompileOptions("cuda"), output=tmp_path / "small.ait")
+    np.savez(tmp_path / "small.ait.npz", x=np.ones((2, 4), np.float32))
+    found = started(2, mode, tmp_path, "small.ait")
+    for rank, reason in said.items():
+        assert reason in found.get(rank, "nothing"), found
