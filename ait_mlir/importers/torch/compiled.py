@@ -13,15 +13,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ait_mlir.dialects.ait.ranks import ALONE, Ranks, ranks_of
+from ait_mlir.dialects.sdy import parse_axes
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
 from ait_mlir.importers.checkpoints import read_checkpoint, use_checkpoint
 from ait_mlir.importers.torch.capture import capture
 from ait_mlir.importers.torch.errors import ImportFailure
+from ait_mlir.importers.torch.groups import groups_of, sharded_weights
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.parallelized import local_module, shardings_of, whole_weights
 from ait_mlir.importers.torch.program import Imported, import_program
 from ait_mlir.importers.torch.signature import skeleton
+from ait_mlir.passes.shard_params import plan_text
 from ait_mlir.runtime.frameworks import stream_of
 
 if TYPE_CHECKING:
@@ -47,6 +52,9 @@ def compile(
     num_runtimes: int = 1,
     graph_mode: bool = False,
     checkpoint: str | Path | None = None,
+    mesh: str = "",
+    plan: str | Mapping[str, object] = "",
+    groups: Mapping[str, object] | None = None,
 ) -> CompiledModule:
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
@@ -55,6 +63,11 @@ def compile(
     `budget`, `precision`, `deterministic` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`.
     With `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it
     is given. The weights of a `checkpoint` replace those of the module, as they are stored: see `read_checkpoint`.
+
+    With a `mesh` of ranks, such as "tp=2", each rank calls this function and runs its part of the model; see
+    docs/ranks.md. A `plan` says which layers are divided, as in {"layers.*.up": "colwise", "layers.*.down": "rowwise"}.
+    A model with collectives of `torch.distributed` is divided already; `groups` gives the axes of its process groups by
+    name, if this process does not have them.
 
     Raises `ImportFailure` for a model that cannot be imported, with the place in its source; nothing is written then.
     """
@@ -69,8 +82,19 @@ def compile(
         precision=precision,
         deterministic=deterministic,
         streams=streams,
+        plan=plan if isinstance(plan, str) else plan_text(plan),
+        mesh=mesh if plan else "",
     )
-    imported = from_torch(module, example_inputs, example_kwargs, dynamic_shapes=dynamic_shapes, name=name, hints=hints)
+    imported = from_torch(
+        module,
+        example_inputs,
+        example_kwargs,
+        dynamic_shapes=dynamic_shapes,
+        name=name,
+        hints=hints,
+        mesh=mesh,
+        groups=groups,
+    )
     if checkpoint is not None:
         use_checkpoint(imported.module, imported.constants, read_checkpoint(checkpoint))
     compiled = build(imported, options, workdir=workdir, num_runtimes=num_runtimes, graph_mode=graph_mode)
@@ -88,23 +112,45 @@ def from_torch(
     name: str | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     same_dims: Mapping[tuple[int, int], str] | None = None,
+    mesh: str = "",
+    groups: Mapping[str, object] | None = None,
 ) -> Imported:
     """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`.
 
     `same_dims` names dims of the inputs, by leaf of the example inputs and axis; dims with the same name are one dim.
-    See `import_program`.
+    `mesh` and `groups` are for models with collectives: see `compile`. See `import_program`.
     """
+    ranks = groups_of(parse_axes(mesh) if mesh else None, groups, module)
     if isinstance(module, torch.export.ExportedProgram):
-        return import_program(module, name or "model", hints=hints, same_dims=same_dims)
+        return import_program(module, name or "model", hints=hints, same_dims=same_dims, groups=ranks)
     if isinstance(example_inputs, torch.Tensor | Mapping):
         raise ImportFailure(
             f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
             "keyword arguments go into example_kwargs"
         )
+    whole: dict[str, Any] = {}
+    if sharded_weights(module):
+        if ranks.mesh is None:
+            raise ImportFailure('the mesh of the divided weights has no names; give it, as in mesh="dp=2,tp=2"')
+        ranks.weights = shardings_of(module, ranks.mesh)
+        whole = whole_weights(module, ranks.weights)
+        name = name or _snake(module)
+        module = local_module(module, example_inputs, example_kwargs or {}, dynamic_shapes)
     may_call = same_dims is None  # else it is a graph of `torch.compile`: a call would change the caller's tensors
     program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes, may_call=may_call)
-    chosen = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
-    return import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims)
+    chosen = name or _snake(module)
+    imported = import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims, groups=ranks)
+    for weight in imported.constants.keys() & whole.keys():
+        if (data := whole[weight]) is None:
+            del imported.constants[weight]
+        else:
+            imported.constants[weight] = data
+    return imported
+
+
+def _snake(module: Any) -> str:
+    """The name of a module's class, as in `feed_forward`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
 
 
 def build(
@@ -116,7 +162,9 @@ def build(
     graph_mode: bool = False,
 ) -> CompiledModule:
     """Compile an imported module and load it."""
-    from ait_mlir.driver import compile_module
+    from ait_mlir.driver import compile_module, program_of
+    from ait_mlir.ir.context import context
+    from ait_mlir.ir.parser import parse_text
     from ait_mlir.runtime import Model
 
     text = str(imported.module) + "\n"
@@ -127,7 +175,10 @@ def build(
         compile_module(module, options, output=file, constants=constants, workdir=workdir)
         # this process has just written the file: its weights need no second hash
         model = Model(file, num_runtimes=num_runtimes, verify_weights=False)
-        compiled = CompiledModule(imported, model, file, text, options, graph_mode)
+        ranks = ALONE
+        if model.manifest is not None and model.manifest.ranks > 1:
+            ranks = ranks_of(program_of(parse_text(context(), model.ir_text)))
+        compiled = CompiledModule(imported, model, file, text, options, graph_mode, ranks)
     except BaseException:
         _remove(folder, os.getpid())
         raise
@@ -160,6 +211,7 @@ class CompiledModule(torch.nn.Module):
         text: str,
         options: CompileOptions,
         graph_mode: bool = False,
+        ranks: Ranks = ALONE,
     ) -> None:
         torch.nn.Module.__init__(self)
         self.training = False
@@ -167,6 +219,8 @@ class CompiledModule(torch.nn.Module):
         self._text = text
         self._artifact = artifact
         self._options = options
+        self.ranks = ranks
+        """The ranks that run the model, and of which weights each has a piece."""
         self._graph_mode = graph_mode
         self._inputs = imported.inputs
         self._outputs = imported.outputs
@@ -356,7 +410,11 @@ def _set_weights(compiled: CompiledModule, _: Any) -> None:
         raise InputError(f"the numbers of {changed[0]!r} are a part of the compiled code; compile the module again")
     parts = {f"{n}.{part}": getattr(v, part) for n, v in names.items() if v.is_complex() for part in ("real", "imag")}
     settable = compiled.model.get_constant_names(False)
-    values = {name: value.detach().contiguous() for name, value in {**names, **parts}.items() if name in settable}
+    values = {
+        name: value.detach()[compiled.ranks.place("params", name, tuple(value.shape), compiled.model.rank)].contiguous()
+        for name, value in {**names, **parts}.items()
+        if name in settable
+    }
     compiled.model.set_constants(values)
 
 

@@ -27,6 +27,7 @@ from ait_mlir.importers.torch.decomposition import is_choice, is_inlined, is_siz
 from ait_mlir.importers.torch.dims import DimRequired, DimTable, Required
 from ait_mlir.importers.torch.errors import ImportFailure, Unsupported, UnsupportedOps, place_of
 from ait_mlir.importers.torch.fold import Folder
+from ait_mlir.importers.torch.groups import Groups, state_ranks
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.rows import advice, row_named
 from ait_mlir.importers.torch.rows.complex import translated
@@ -62,7 +63,7 @@ class Imported:
 
     @property
     def graph(self) -> GraphOp:
-        return cast(GraphOp, self.module.body.block.first_op)
+        return next(op for op in self.module.ops if isinstance(op, GraphOp))
 
 
 def import_program(
@@ -72,6 +73,7 @@ def import_program(
     dim_names: Mapping[tuple[int, int], str] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     same_dims: Mapping[tuple[int, int], str] | None = None,
+    groups: Groups | None = None,
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
 
@@ -82,6 +84,8 @@ def import_program(
     that suit an operation, as in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
     the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
+
+    A program with collectives is that of each rank of the mesh of `groups`.
     """
     with quiet():
         program = simpler(program)
@@ -90,7 +94,7 @@ def import_program(
     def run() -> Imported:
         while True:
             try:
-                return Importer(program, name, dim_names or {}, hints or {}, same_dims, required).run()
+                return Importer(program, name, dim_names or {}, hints or {}, same_dims, required, groups).run()
             except DimRequired as found:  # the dims are declared before the first operation: start again
                 required.add(found)
 
@@ -153,6 +157,7 @@ class Importer:
         hints: Mapping[str, Sequence[int]],
         same_dims: Mapping[tuple[int, int], str] | None,
         required: Required,
+        groups: Groups | None = None,
     ) -> None:
         self.program = program
         self.inputs = read_inputs(program)
@@ -190,6 +195,7 @@ class Importer:
         self.result = Imported(ModuleOp([graph]), self.inputs, {})
         self.w = ImportWriter(graph)
         self.w.constants = self.result.constants
+        self.w.groups = groups or Groups()
         self.values: dict[Any, Any] = {}
         self.result.state_names = {self.donated[item.name]: item.name for item in self.inputs.state}
         self.result.state = {self.donated[item.name]: item.value for item in self.inputs.state}
@@ -206,6 +212,7 @@ class Importer:
             raise UnsupportedOps(
                 Unsupported(name, len(uses), place_of(uses[0][0]), uses[0][1]) for name, uses in self.problems.items()
             )
+        state_ranks(self.result.graph, self.w.groups)
         assume(self.result.module, "framework_rounding", "finite_images", "finite_scores")
         return self.result
 

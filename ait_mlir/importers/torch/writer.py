@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.importers.torch.errors import ImportFailure, NotSupported, location_of, place_of
+from ait_mlir.importers.torch.groups import Groups
 
 
 class ImportWriter(Writer):
@@ -27,6 +28,8 @@ class ImportWriter(Writer):
         self._location: tuple[Any, LocationAttr] = None, UnknownLoc()
         self.constants: dict[str, NDArray[Any]] = {}
         """The data of params that the importer creates, by name."""
+        self.groups = Groups()
+        """The groups of the ranks that run the program."""
 
     def invalid(self, message: str) -> Exception:
         place = "the inputs" if self.node is None else place_of(self.node)

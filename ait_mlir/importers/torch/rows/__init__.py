@@ -17,7 +17,7 @@ from ait_mlir.importers.torch.call import Row
 MODULES = (
     "complex", "elementwise", "functions", "contraction", "conv", "pad", "pool", "detection", "resize",
     "attention", "norm", "reduction", "sorting", "quantize", "data_dependent", "cumulative", "recurrent", "view",
-    "jagged", "data", "index", "scatter", "rearrange",
+    "jagged", "data", "index", "scatter", "rearrange", "collective",
 )  # fmt: skip
 """The files of rows. An operation has one row, but for those of complex numbers, which other rows replace."""
 
