@@ -46,6 +46,7 @@ def argument_parser() -> argparse.ArgumentParser:
         reduce,
         run,
         runtime,
+        scale,
         update_checks,
     )
 
@@ -54,7 +55,8 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=VersionAction)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    commands = (compile, import_, quantize, run, bench, inspect, reduce, bisect, update_checks, cache, runtime, doctor)
+    commands = (compile, import_, quantize, run, bench, inspect, scale, reduce, bisect, update_checks, cache, runtime)
+    commands += (doctor,)
     for command in commands:
         command.add(subparsers)
     completion.add(subparsers, parser)
