@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.dims import DimError, Expr, Scope, const
 
 INTEGERS = (i32, i64)
 """The element types of formulas."""
@@ -135,6 +135,12 @@ class Mask:
             return False
         return True if not self.values and None not in numbers else None
 
+    def parted(self) -> tuple[Mask, Mask]:
+        """The causal triangles of the mask and the rest of it; their conjunction is the mask."""
+        triangles = tuple(f for f in self.formulas if is_causal(f))
+        others = tuple(f for f in self.formulas if f not in triangles)
+        return Mask(self.dims, triangles), Mask(self.dims, others, self.values)
+
     def proved(self, scope: Scope) -> Mask:
         """The mask without the formulas that are proved to be always true."""
         return Mask(self.dims, tuple(f for f in self.formulas if not f.never_negative(scope)), self.values)
@@ -180,6 +186,21 @@ def is_mask(value: object) -> bool:
         return True
     written = value.value if isinstance(value, Spread) else cast(Value, value)
     return isinstance(written, SSAValue) and tensor_type(written).element_type == i1
+
+
+_ORDER = {"ge": (1, -1, 0), "gt": (1, -1, -1), "le": (-1, 1, 0), "lt": (-1, 1, -1)}
+"""The factors of two integers and a constant whose sum is at least 0 where a comparison holds."""
+
+
+def compared(a: Affine, b: Affine, predicate: str, dims: Shape) -> Mask | None:
+    """A comparison of order of two formulas that broadcast to `dims`; None for others, and for too large numbers."""
+    if predicate not in _ORDER:
+        return None
+    of_a, of_b, constant = _ORDER[predicate]
+    try:
+        return Mask(dims, (Affine.filled(dims, constant).plus(a, of_a, dims).plus(b, of_b, dims),))
+    except DimError:
+        return None
 
 
 def lower_triangle(dims: Shape, diagonal: int) -> Affine:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Writer
+from ait_mlir.compositions.functions import clamp, round_to_even
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range
 from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp, UnpackOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -63,6 +64,19 @@ def quantize(
 ) -> SSAValue:
     """x / scale, rounded to a type of quantised numbers, in the shape of x."""
     return w.put(QuantizeOp(x, scale, element, zero, None if blocks is None else sizes_of(x, blocks)))
+
+
+def rounded_to_bytes(w: Writer, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """x rounded to 256 numbers that span its range and 0, as whole floats of which 0 is 0; and their scale, one number.
+    ONNX's DynamicQuantizeLinear rounds so.
+    """
+    axes = range(tensor_type(x).rank)
+    low, high = w.minimum(w.reduce("min", x, axes), 0.0), w.maximum(w.reduce("max", x, axes), 0.0)
+    width = w.sub(high, low)
+    scale = w.where(w.compare("eq", width, 0), 1.0, w.div(width, 255.0))
+    zero = round_to_even(w, clamp(w, w.neg(w.div(low, scale)), 0.0, 255.0))
+    whole = clamp(w, w.add(round_to_even(w, w.div(x, scale)), zero), 0.0, 255.0)
+    return w.sub(whole, zero), scale
 
 
 def dequantize(

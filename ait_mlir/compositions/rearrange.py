@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.formulas import Affine, Mask, Value, as_mask, dims_of, is_mask, lower_triangle, spread
+from ait_mlir.building.formulas import Affine, Mask, Spread, Value, as_mask, dims_of, is_mask, lower_triangle, spread
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.index import padded, picked, rows_of
 from ait_mlir.dialects.ait.index import GatherOp
@@ -61,6 +61,31 @@ def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
     if is_mask(x):
         return as_mask(x).both(mask, dims)
     return spread(w.where(w.natural(mask), w.natural(x), 0), dims)
+
+
+def reshaped(w: Writer, value: Value, dims: Shape) -> Value:
+    """`value` in another shape; it stays a formula, mask or broadcast if only dims of 1 come or go."""
+    if isinstance(value, Affine) and (made := value.reshaped(dims)) is not None:
+        return made
+    if isinstance(value, Mask):
+        formulas = [f.reshaped(dims) for f in value.formulas]
+        values = [_respread(w, v, value.dims, dims) for v in value.values]
+        if None not in formulas and None not in values:
+            return Mask(dims, tuple(f for f in formulas if f), tuple(v for v in values if v))
+    if isinstance(value, Spread) and (small := _respread(w, value.value, value.dims, dims)) is not None:
+        return Spread(dims, small)
+    return w.reshape(w.full(value), dims)
+
+
+def _respread(w: Writer, value: SSAValue, old: Shape, new: Shape) -> SSAValue | None:
+    """A value that broadcasts to `old`, reshaped to broadcast to `new`; None unless these differ only in dims of 1."""
+    kept = [a for a, d in enumerate(old) if d is not ONE]
+    if [old[a] for a in kept] != [d for d in new if d is not ONE]:
+        return None
+    missing = len(old) - tensor_type(value).rank
+    own = (*(ONE for _ in range(missing)), *tensor_type(value).dims)
+    rest = iter(own[a] for a in kept)
+    return w.reshape(value, tuple(ONE if d is ONE else next(rest) for d in new))
 
 
 # ** windows **

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.contraction import product_with_rows
+from ait_mlir.compositions.quantize import rounded_to_bytes
 from ait_mlir.dialects.ait.types import tensor_type
 
 
@@ -23,6 +24,9 @@ class Weights:
     hr: SSAValue | None = None
     peepholes: SSAValue | None = None
     """Of an LSTM: the factors [3 * H] of the cell in the gates i, o and f."""
+    scale_ih: SSAValue | None = None
+    """Of a matrix that holds whole numbers: the scale of each row [gates * H], or of all [1]; see `product`."""
+    scale_hh: SSAValue | None = None
 
 
 Cell = Callable[[Writer, SSAValue, Sequence[SSAValue], Weights], Sequence[SSAValue]]
@@ -33,7 +37,7 @@ def lstm_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: We
     """The new h and c of an LSTM; gates in the order i, f, g, o (Hochreiter and Schmidhuber 1997, with the forget
     gate).
     """
-    i, f, g, o = _gates(w, w.add(given, product(w, state[0], weights.hh, weights.bias_hh)), 4)
+    i, f, g, o = _gates(w, w.add(given, product(w, state[0], weights.hh, weights.bias_hh, weights.scale_hh)), 4)
     before = state[1]
     peeps = [] if weights.peepholes is None else _parts(w, weights.peepholes, 0, 3)
     if peeps:
@@ -49,7 +53,7 @@ def gru_cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Wei
     """The new h of a GRU; gates in the order r, z, n (arXiv:1406.1078; the reset follows the product, as in cuDNN)."""
     (h,) = state
     r, z, n = _gates(w, given, 3)
-    hr, hz, hn = _gates(w, product(w, h, weights.hh, weights.bias_hh), 3)
+    hr, hz, hn = _gates(w, product(w, h, weights.hh, weights.bias_hh, weights.scale_hh), 3)
     r, z = w.pointwise("sigmoid", w.add(r, hr)), w.pointwise("sigmoid", w.add(z, hz))
     n = w.pointwise("tanh", w.add(n, w.mul(r, hn)))
     return (w.add(n, w.mul(z, w.sub(h, n))),)
@@ -73,14 +77,23 @@ def plain_cell(activation: str) -> Cell:
     """A cell that computes act(x W_ih + b_ih + h W_hh + b_hh)."""
 
     def cell(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
-        return (w.pointwise(activation, w.add(given, product(w, state[0], weights.hh, weights.bias_hh))),)
+        inner = product(w, state[0], weights.hh, weights.bias_hh, weights.scale_hh)
+        return (w.pointwise(activation, w.add(given, inner)),)
 
     return cell
 
 
-def product(w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
-    """x @ weight^T + bias"""
-    y = product_with_rows(w, x, weight)
+def product(
+    w: Writer, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None, scale: SSAValue | None = None
+) -> SSAValue:
+    """x @ weight^T + bias. With the `scale` of a weight of whole numbers, x is rounded to 256 numbers of its range; the
+    sums are of whole numbers and get both scales at their end, as if they were computed in integers.
+    """
+    if scale is None:
+        y = product_with_rows(w, x, weight)
+    else:
+        whole, own = rounded_to_bytes(w, x)
+        y = w.mul(product_with_rows(w, whole, weight), w.mul(own, scale))
     return y if bias is None else w.add(y, bias)
 
 
@@ -147,8 +160,9 @@ def _one(
     reverse: bool,
 ) -> Sequence[SSAValue]:
     """One direction of one layer on x [S, B, I]: the state after the last step, and the outputs [S, B, H]."""
-    given = product(w, x, weights.ih, weights.bias_ih)
-    captured = {n: v for n in ("hh", "bias_hh", "hr", "peepholes") if (v := getattr(weights, n)) is not None}
+    given = product(w, x, weights.ih, weights.bias_ih, weights.scale_ih)
+    names = ("hh", "bias_hh", "hr", "peepholes", "scale_hh")
+    captured = {n: v for n in names if (v := getattr(weights, n)) is not None}
 
     def step(before: Sequence[SSAValue], slices: Sequence[SSAValue], inner: Sequence[SSAValue]) -> list[SSAValue]:
         now, *going = slices

@@ -46,14 +46,24 @@ SHORTEST = 1e-16
 
 
 @pattern()
-def rms_norm_of_mean(p: PatternBuilder) -> None:
-    """x * rsqrt(mean(x * x) + eps) = rms_norm(x)"""
+def rsqrt_of_sqrt(p: PatternBuilder) -> None:
+    """1 / sqrt(x) = rsqrt(x)"""
+    one, x = p.values(2)
+    root = p.op("ait.div", [one, p.result(p.op("ait.sqrt", [x]))])
+    p.require("is_splat", one, IntegerAttr(1, i64))
+    p.require("same_type", p.result(root), x)
+    p.replace(root, p.new("ait.rsqrt", [x]))
+
+
+@pattern(over=(("mul", "rsqrt"), ("div", "sqrt")))
+def rms_norm_of_mean(p: PatternBuilder, mnemonic: str, root_of: str) -> None:
+    """x * rsqrt(mean(x * x) + eps) = x / sqrt(mean(x * x) + eps) = rms_norm(x)"""
     x, eps = p.values(2)
     square = p.result(p.op("ait.mul", [x, x]))
     mean = p.op("ait.reduce", [square], {"kind": StringAttr("mean")})
     kept = p.result(p.op("ait.reshape", [p.result(mean)]))
-    inverse = p.op("ait.rsqrt", [p.result(p.op("ait.add", [kept, eps]))])
-    root = p.op("ait.mul", [x, p.result(inverse)])
+    length = p.op(f"ait.{root_of}", [p.result(p.op("ait.add", [kept, eps]))])
+    root = p.op(f"ait.{mnemonic}", [x, p.result(length)])
     p.require("reduces_last_dim", mean)
     p.require("is_row_factor", kept, x)
     p.require("is_nonnegative_splat", eps)
@@ -119,7 +129,7 @@ def slice_of_norm(p: PatternBuilder) -> None:
     p.replace(root, "norm_of_slice", norm, root)
 
 
-SPELLINGS = patterns(rms_norm_of_mean, norm_to_length_one, scale_of_rms_norm, slice_of_norm)
+SPELLINGS = patterns(rsqrt_of_sqrt, rms_norm_of_mean, norm_to_length_one, scale_of_rms_norm, slice_of_norm)
 
 
 # ** norms and softmax that a model widened **

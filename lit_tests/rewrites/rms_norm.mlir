@@ -37,6 +37,60 @@ ait.graph @rms_norm(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
   ait.output "y2" %19 : !ait.tensor<b x 8 x f32>
 }
 
+// The length as a square root: divided by, or 1 over it.
+// CHECK-LABEL: ait.graph @rms_norm_by_sqrt
+ait.graph @rms_norm_by_sqrt(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
+  // CHECK-NEXT: [[Y:%.+]] = ait.rms_norm %x axes 1
+  // CHECK-NEXT: [[Z:%.+]] = ait.rms_norm %x axes 1
+  // CHECK-NEXT: ait.output "y0" [[Y]]
+  // CHECK-NEXT: ait.output "y1" [[Z]]
+  %eps = ait.constant 1e-06 : !ait.tensor<f32>
+  %one = ait.constant 1.0 : !ait.tensor<f32>
+  %0 = ait.mul %x, %x : !ait.tensor<b x 8 x f32>
+  %1 = ait.reduce mean %0 dims [1] : !ait.tensor<b x f32>
+  %2 = ait.reshape %1 : !ait.tensor<b x 1 x f32>
+  %3 = ait.add %2, %eps : !ait.tensor<b x 1 x f32>
+  %4 = ait.sqrt %3 : !ait.tensor<b x 1 x f32>
+  %5 = ait.div %x, %4 : !ait.tensor<b x 8 x f32>
+  %6 = ait.mul %x, %x : !ait.tensor<b x 8 x f32>
+  %7 = ait.reduce mean %6 dims [1] : !ait.tensor<b x f32>
+  %8 = ait.reshape %7 : !ait.tensor<b x 1 x f32>
+  %9 = ait.add %8, %eps : !ait.tensor<b x 1 x f32>
+  %10 = ait.sqrt %9 : !ait.tensor<b x 1 x f32>
+  %11 = ait.div %one, %10 : !ait.tensor<b x 1 x f32>
+  %12 = ait.mul %x, %11 : !ait.tensor<b x 8 x f32>
+  ait.output "y0" %5 : !ait.tensor<b x 8 x f32>
+  ait.output "y1" %12 : !ait.tensor<b x 8 x f32>
+}
+
+// The root has another user, too, and stays.
+// CHECK-LABEL: ait.graph @rsqrt_and_sqrt
+ait.graph @rsqrt_and_sqrt(%x: !ait.tensor<4 x f32>) {
+  // CHECK-DAG: ait.sqrt %x
+  // CHECK-DAG: ait.rsqrt %x
+  %one = ait.constant 1.0 : !ait.tensor<f32>
+  %0 = ait.sqrt %x : !ait.tensor<4 x f32>
+  %1 = ait.div %one, %0 : !ait.tensor<4 x f32>
+  ait.output "y0" %0 : !ait.tensor<4 x f32>
+  ait.output "y1" %1 : !ait.tensor<4 x f32>
+}
+
+// Another number, a larger shape, the operands in the other order: no rsqrt.
+// CHECK-LABEL: ait.graph @no_rsqrt
+ait.graph @no_rsqrt(%x: !ait.tensor<4 x f32>) {
+  // CHECK-NOT: ait.rsqrt
+  %one = ait.constant 1.0 : !ait.tensor<f32>
+  %two = ait.constant 2.0 : !ait.tensor<f32>
+  %large = ait.constant 1.0 : !ait.tensor<3 x 4 x f32>
+  %0 = ait.sqrt %x : !ait.tensor<4 x f32>
+  %1 = ait.div %two, %0 : !ait.tensor<4 x f32>
+  %2 = ait.div %large, %0 : !ait.tensor<3 x 4 x f32>
+  %3 = ait.div %0, %one : !ait.tensor<4 x f32>
+  ait.output "y0" %1 : !ait.tensor<4 x f32>
+  ait.output "y1" %2 : !ait.tensor<3 x 4 x f32>
+  ait.output "y2" %3 : !ait.tensor<4 x f32>
+}
+
 // Another value, reduction, dim, shape, or a number that no norm has.
 // CHECK-LABEL: ait.graph @no_rms_norm
 ait.graph @no_rms_norm(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32>) {

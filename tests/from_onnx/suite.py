@@ -1,13 +1,21 @@
-"""onnx's backend suite on the importer: each test passes, is refused with a reason, or fails."""
+"""onnx's backend suite on the importer: each test passes, is refused with a reason, or fails.
+
+    python -m tests.from_onnx.suite [NAME...] [--by reference|cpu|emitted] [--part 3/8] [--table]
+
+`cpu` compiles each test and runs it; `emitted` writes the CUDA sources of each test and runs the reference. What was found
+for exactly these sources is remembered in build/onnx-suite and not computed again.
+"""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import json
+import math
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +25,14 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 from ait_mlir.dialects.ait.dtypes import BY_NAME
+from ait_mlir.driver import emit, plan_model
 from ait_mlir.dtypes import numpy_dtype
-from ait_mlir.errors import AitError
+from ait_mlir.importers.errors import ImportFailure
 from ait_mlir.importers.onnx.backend import Rep, compiled
 from ait_mlir.importers.onnx.program import Imported
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference import evaluate_graph
+from tests import full
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,14 @@ def by_reference(imported: Imported, target: str) -> Any:
     return run
 
 
+def emitted(imported: Imported, target: str) -> Any:
+    """Writes the sources for a card of Hopper's, then runs in the reference semantics."""
+    module = imported.module.clone()
+    plan_model(module, CompileOptions("cuda", "sm_90a", measure=False), constants=imported.constants)
+    emit(module)
+    return by_reference(imported, target)
+
+
 def dims_of(graph: Any, inputs: Mapping[str, Any]) -> dict[str, int]:
     """The dims of a run from the shapes of its inputs."""
     dims: dict[str, int] = {}
@@ -76,23 +95,7 @@ def read(path: Path, type_: Any) -> Any:
 
 def outcome(case: Any, make: Any = by_reference) -> Outcome:
     """The result of a test of the suite."""
-    model = case.model
-    if model is None:
-        folder = Path(case.model_dir)
-        model = onnx.load(folder / "model.onnx")
-        sets = [
-            (
-                [
-                    read(d / f"input_{i}.pb", t.type)
-                    for i, t in enumerate(_inputs(model))
-                    if (d / f"input_{i}.pb").exists()
-                ],
-                [read(d / f"output_{i}.pb", t.type) for i, t in enumerate(model.graph.output)],
-            )
-            for d in sorted(folder.glob("test_data_set*"))
-        ]
-    else:
-        sets = [([*map(_array, inputs)], [*map(_array, outputs)]) for inputs, outputs in case.data_sets]
+    model, sets = _data(case)
     try:
         rep = Rep(model, "cpu", make)
         for inputs, expected in sets:
@@ -100,11 +103,32 @@ def outcome(case: Any, make: Any = by_reference) -> Outcome:
             for name, a, b in zip((o.name for o in model.graph.output), found, expected, strict=True):
                 if problem := difference(a, b, case.rtol, case.atol):
                     return Outcome("failed", f"{name}: {problem.text}", problem.error)
-    except AitError as error:
+    except ImportFailure as error:
         return Outcome("refused", str(error).strip().splitlines()[-1].strip())
     except Exception as error:
         return Outcome("failed", f"{type(error).__name__}: {error}")
     return Outcome("passed")
+
+
+def _data(case: Any) -> tuple[Any, list[tuple[list[Any], list[Any]]]]:
+    """The model of a test, and inputs with the outputs that are expected."""
+    if case.model is not None:
+        return case.model, [([*map(_array, given)], [*map(_array, expected)]) for given, expected in case.data_sets]
+    if case.url is not None:  # a network of the package, without its weights; onnx's runner makes these inputs
+        path = Path(onnx.__file__).parents[1] / case.url
+        model = onnx.load(path)
+        shapes = [[d.dim_value or 1 for d in item.type.tensor_type.shape.dim] for item in _inputs(model)]
+        inputs = [(np.arange(n := math.prod(shape)).reshape(shape) / n).astype(np.float32) for shape in shapes]
+        outputs = [path.with_name(f"{path.stem}_output_{i}.pb") for i in range(len(model.graph.output))]
+        return model, [(inputs, [read(o, t.type) for o, t in zip(outputs, model.graph.output, strict=True)])]
+    folder = Path(case.model_dir)
+    model = onnx.load(folder / "model.onnx")
+    sets: list[tuple[list[Any], list[Any]]] = []
+    for d in sorted(folder.glob("test_data_set*")):
+        files = [(d / f"input_{i}.pb", item.type) for i, item in enumerate(_inputs(model))]
+        inputs = [read(path, type_) for path, type_ in files if path.exists()]
+        sets.append((inputs, [read(d / f"output_{i}.pb", t.type) for i, t in enumerate(model.graph.output)]))
+    return model, sets
 
 
 def _array(value: Any) -> Any:
@@ -144,8 +168,12 @@ def difference(found: Any, expected: Any, rtol: float, atol: float) -> Differenc
     return None
 
 
-def cases(kinds: tuple[str, ...] = ("node", "simple", "pytorch-converted", "pytorch-operator")) -> list[Any]:
-    """The tests of the suite whose files the package brings."""
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+MAKERS: dict[str, Any] = {"reference": by_reference, "cpu": compiled, "emitted": emitted}
+
+
+def cases(kinds: tuple[str, ...] = KINDS) -> list[Any]:
+    """The tests of the suite whose files the package brings; the kind `real` has nine networks at full size."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [case for kind in kinds for case in load_model_tests(kind=kind)]
@@ -153,6 +181,8 @@ def cases(kinds: tuple[str, ...] = ("node", "simple", "pytorch-converted", "pyto
 
 def operator_of(case: Any) -> str:
     """The operator that a test is about."""
+    if case.url is not None:
+        return case.name.removeprefix("test_")
     model = case.model or onnx.load(os.path.join(case.model_dir, "model.onnx"))
     if "_expanded" in case.name or len(model.graph.node) != 1:
         return case.name.removeprefix("test_").split("_")[0]
@@ -161,19 +191,28 @@ def operator_of(case: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="parts of the names of tests")
-    parser.add_argument("--compile", action="store_true", help="compile each test for the CPU")
+    parser.add_argument("--by", choices=[*MAKERS], default="reference", help="what runs a test")
     parser.add_argument("--table", action="store_true", help="print the table by operator")
-    parser.add_argument("--kinds", default="node,simple,pytorch-converted,pytorch-operator")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)} and real")
+    parser.add_argument("--part", type=full.shard, default=(1, 1), help="with 3/8 the third of eight parts")
     options = parser.parse_args()
+    number, parts = options.part
+    done = full.ROOT / "build" / "onnx-suite" / f"{options.by}-{full.sources_digest()[:16]}"
+    done.mkdir(parents=True, exist_ok=True)
     rows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     reasons: dict[str, set[str]] = collections.defaultdict(set)
     total: collections.Counter[str] = collections.Counter()
-    for case in cases(tuple(options.kinds.split(","))):
+    for case in cases(tuple(options.kinds.split(",")))[number - 1 :: parts]:
         if options.names and not any(n in case.name for n in options.names):
             continue
-        found = outcome(case, compiled if options.compile else by_reference)
+        file = done / f"{case.kind}-{case.name}.json"
+        if file.exists():
+            found = Outcome(**json.loads(file.read_text()))
+        else:
+            found = outcome(case, MAKERS[options.by])
+            file.write_text(json.dumps(asdict(found)))
         operator = operator_of(case)
         total[found.kind] += 1
         rows[operator][found.kind] += 1

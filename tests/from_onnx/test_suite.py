@@ -90,6 +90,13 @@ def test_tests_that_the_reference_passes_pass_compiled(part: int, monkeypatch: p
     assert passed and not {name: o.reason for name, o in found.items() if o.kind != "passed"}
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("name", sorted(case.name for case in suite.cases(("real",))))
+def test_networks_at_full_size_pass_compiled(name: str) -> None:
+    case = next(case for case in suite.cases(("real",)) if case.name == name)
+    assert suite.outcome(case, backend.compiled) == suite.Outcome("passed")
+
+
 def test_the_backend_is_one_of_onnx() -> None:
     assert issubclass(backend.AitBackend, onnx.backend.base.Backend)
     assert backend.supports_device("CPU") and not backend.supports_device("TPU")

@@ -18,9 +18,10 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -35,13 +36,18 @@ SOURCES = ("ait_mlir", "runtime", "tests/networks")
 SECONDS = 600
 """The seconds after which a network is stopped."""
 
+R = TypeVar("R")
+Work = Callable[[str, Network], R]
+Failed = Callable[[str, str], R]
 
-def digest() -> str:
-    """A digest of the inputs of the table."""
+
+def digest(sources: Sequence[str] = SOURCES, without: Sequence[str] = ()) -> str:
+    """A digest of the files of folders, but for some folders; by default of the inputs of the table."""
     found = hashlib.sha256()
-    for path in sorted(p for folder in SOURCES for p in (ROOT / folder).rglob("*") if p.is_file()):
-        if "__pycache__" not in path.parts:
-            found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(p for folder in sources for p in (ROOT / folder).rglob("*") if p.is_file()):
+        kept = str(path.relative_to(ROOT))
+        if "__pycache__" not in path.parts and not kept.startswith(tuple(f"{folder}/" for folder in without)):
+            found.update(kept.encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
 
 
@@ -56,27 +62,28 @@ def import_libraries() -> None:
         assert transformers.AutoModel
 
 
-def _child(network: Network, import_only: bool, place: Place, card: int, pipe: Connection) -> None:
-    if place.target == "cuda":  # the first use of CUDA in this process
+def _child(work: Work[R], failed: Failed[R], name: str, network: Network, card: int | None, pipe: Connection) -> None:
+    if card is not None:  # the first use of CUDA in this process
         os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
     try:
-        outcome = check(network, import_only, place)
+        outcome = work(name, network)
     except Exception as error:
-        outcome = Outcome(error=f"{type(error).__name__}: {error}\n{traceback.format_exc()}", stage="traceback")
+        outcome = failed("traceback", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
     pipe.send(outcome)
 
 
 def each_alone(
     networks: Mapping[str, Network],
-    import_only: bool = False,
-    place: Place = CPU,
+    work: Work[R],
+    failed: Failed[R],
     jobs: int = 1,
-    cards: int = 1,
+    cards: int = 0,
     limit: float = SECONDS,
     until: float = float("inf"),
-) -> Iterator[tuple[str, Outcome]]:
-    """The outcome of each network in a process of its own, which may end or take longer than `limit`; `jobs` of them run
-    at once. None starts after `until`, and all end then.
+) -> Iterator[tuple[str, R]]:
+    """The result of `work` for each network in a process of its own, which may end or take longer than `limit`; `jobs`
+    of them run at once, each with one of `cards`. None starts after `until`, and all end then. `failed` makes the result
+    of a process without one, of the stage (`crash`, `time` or `traceback`) and an error.
     """
     context = multiprocessing.get_context("fork")
     waiting = list(enumerate(networks.items()))
@@ -86,7 +93,8 @@ def each_alone(
             while waiting and len(running) < jobs and time.monotonic() < until:
                 at, (name, network) = waiting.pop(0)
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_child, args=(network, import_only, place, at % cards, theirs))
+                card = at % cards if cards else None
+                process = context.Process(target=_child, args=(work, failed, name, network, card, theirs))
                 process.start()
                 theirs.close()
                 running[ours] = name, process, time.monotonic() + limit
@@ -98,9 +106,9 @@ def each_alone(
                     try:
                         outcome = pipe.recv()
                     except EOFError:
-                        outcome = Outcome(error="the process ended", stage="crash")
+                        outcome = failed("crash", "the process ended")
                 elif time.monotonic() > min(end, until):
-                    outcome = Outcome(error=f"not done after {limit:.0f} s", stage="time")
+                    outcome = failed("time", f"not done after {limit:.0f} s")
                 else:
                     continue
                 process.kill()
@@ -156,7 +164,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     missing = {n: network for n, network in chosen.items() if n not in found}
     if args.jobs > 1:  # networks that share kernels do not compile them at the same time
         missing = dict(random.Random(0).sample(list(missing.items()), len(missing)))
-    for name, outcome in each_alone(missing, args.import_only, place, args.jobs, args.cards, args.limit, until):
+
+    def work(name: str, network: Network) -> Outcome:
+        return check(network, args.import_only, place)
+
+    def failed(stage: str, error: str) -> Outcome:
+        return Outcome(stage=stage, error=error)
+
+    cards = args.cards if place.target == "cuda" else 0
+    for name, outcome in each_alone(missing, work, failed, args.jobs, cards, args.limit, until):
         if time.monotonic() < until or outcome.stage != "time":
             if outcome.stage != "time":
                 files[name].write_text(json.dumps(dataclasses.asdict(outcome)))

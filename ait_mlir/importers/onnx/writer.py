@@ -40,6 +40,8 @@ class OnnxWriter(Writer):
         self.location: LocationAttr = UnknownLoc()
         self.constants: dict[str, NDArray[Any]] = {}
         """The data of params by name."""
+        self.columns: dict[SSAValue, tuple[Affine, ...]] = {}
+        """The formulas of which a tensor of indices is joined along its last dim."""
         self._stored: dict[int, str] = {}
         self._turned: dict[int, Known] = {}
         self._alive: list[Known] = []

@@ -8,16 +8,16 @@ from dataclasses import replace
 from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import INTEGERS, Affine
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, as_mask, compared, masked_or_spread
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.compositions.index import broadcast_shapes
 from ait_mlir.dialects.ait.dtypes import LARGEST, Float8, compute_type, f8E8M0FNU, i4, is_float, ui4
 from ait_mlir.dialects.ait.elementwise import BitcastOp, BitXorOp, PowOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, element_of
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, element_of, shape_of
 from ait_mlir.importers.onnx.known import Known
-from ait_mlir.importers.onnx.rows.common import broadcast
+from ait_mlir.importers.onnx.rows.common import broadcast, formula, met
 
 Function = Callable[[Call, SSAValue], SSAValue]
 
@@ -59,9 +59,13 @@ def bits(combine: Callable[..., SSAValue]) -> Row:
 
 
 def compare(predicate: str) -> Row:
-    """A row for a comparison."""
+    """A row for a comparison; of formulas of indices, a mask."""
 
-    def row(c: Call) -> SSAValue:
+    def row(c: Call) -> Result:
+        left, right = (formula(c.value(i)) for i in range(2))
+        dims = None if left is None or right is None else met(left.dims, right.dims)
+        if left and right and dims is not None and (mask := compared(left, right, predicate, dims)) is not None:
+            return mask.proved(c.w.scope)
         a, b = broadcast(c)
         if tensor_type(a).element_type == i1:
             a, b = c.w.cast(a, i32), c.w.cast(b, i32)
@@ -74,7 +78,7 @@ def sum_of(factor: int) -> Row:
     """A row for a sum or a difference; of formulas of indices, a formula."""
 
     def row(c: Call) -> Result:
-        parts = [_formula(c, i) for i in range(2)]
+        parts = [formula(c.value(i)) for i in range(2)]
         a, b = parts
         if a is not None and b is not None and (isinstance(c.value(0), Affine) or isinstance(c.value(1), Affine)):
             return a.plus(b, factor, broadcast_shapes(a.dims, b.dims))
@@ -83,12 +87,13 @@ def sum_of(factor: int) -> Row:
     return row
 
 
-def _formula(c: Call, index: int) -> Affine | None:
-    """An input as a formula of its indices: a formula already, or one whole number for all."""
-    value = c.value(index)
-    if isinstance(value, Known) and value.array.size == 1 and value.element in INTEGERS:
-        return Affine.filled(value.dims, value.exprs()[0], value.element)
-    return value if isinstance(value, Affine) else None
+def product_of(c: Call) -> Result:
+    """A row for a product; of a formula of indices and a number, a formula."""
+    for i, j in ((0, 1), (1, 0)):
+        positions, factor = c.value(i), formula(c.value(j))
+        if isinstance(positions, Affine) and factor is not None and not factor.moving_axes():
+            return positions.broadcast(broadcast_shapes(positions.dims, factor.dims)).times(factor.offset)
+    return binary("mul")(c)
 
 
 def divide(c: Call) -> SSAValue:
@@ -131,9 +136,39 @@ def shift(c: Call) -> SSAValue:
     return c.w.pointwise("shift_left" if direction == "LEFT" else "shift_right", *broadcast(c))
 
 
-def where(c: Call) -> SSAValue:
-    condition, a, b = broadcast(c)
-    return c.w.where(condition, a, b)
+def both(c: Call) -> Result:
+    """a and b, on booleans; if one is a mask of formulas or known, the result is a mask."""
+    a, b = c.value(0), c.value(1)
+    if not isinstance(a, Mask | Known) and not isinstance(b, Mask | Known):
+        return bits(functions.bit_and)(c)
+    if (dims := met(shape_of(a), shape_of(b))) is None:
+        return bits(functions.bit_and)(c)
+    return _boolean(c, 0).both(_boolean(c, 1), dims).proved(c.w.scope)
+
+
+def _boolean(c: Call, index: int) -> Mask:
+    """An input of booleans as a mask."""
+    value = c.value(index)
+    if isinstance(value, Known):
+        return Mask(value.dims) if value.array.all() else Mask(value.dims, (), (c.w.written(value),))
+    return as_mask(value)
+
+
+def where(c: Call) -> Result:
+    """a where the condition holds, else b; the causal part of a mask stays apart, for attention."""
+    first, shapes = c.value(0), [c.shape(i) for i in range(3)]
+    dims = met(shapes[0], shapes[1])
+    dims = None if dims is None else met(dims, shapes[2])
+    if dims is None or isinstance(first, Known):
+        condition, a, b = broadcast(c)
+        return c.w.where(condition, a, b)
+    mask, a, b = as_mask(first), c.natural(1), c.natural(2)
+    if mask.everywhere():
+        return masked_or_spread(a, dims)
+    triangles, rest = mask.parted()
+    if triangles.formulas and rest != Mask(mask.dims):
+        a, mask = c.w.where(c.w.natural(rest), a, b), triangles
+    return masked_or_spread(c.w.where(c.w.natural(mask), a, b), dims)
 
 
 # ** activations **
@@ -297,7 +332,7 @@ ROWS: dict[str, Row] = {
     },
     "Add": sum_of(1),
     "Sub": sum_of(-1),
-    "Mul": binary("mul"),
+    "Mul": product_of,
     "Div": divide,
     "Mod": modulo,
     "Pow": power,
@@ -306,7 +341,8 @@ ROWS: dict[str, Row] = {
     "Sum": several("add"),
     "Mean": mean,
     "BitShift": shift,
-    "And BitwiseAnd": bits(functions.bit_and),
+    "And": both,
+    "BitwiseAnd": bits(functions.bit_and),
     "Or BitwiseOr": bits(functions.bit_or),
     "Xor": compare("ne"),
     "BitwiseXor": lambda c: c.w.pointwise(BitXorOp, *broadcast(c)),

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.formulas import Affine
+from ait_mlir.building.formulas import Affine, Value, masked_or_spread
 from ait_mlir.compositions.index import gathered, picked, scattered, scattered_along, slices_at
+from ait_mlir.compositions.rearrange import as_strided
 from ait_mlir.compositions.sorting import true_places
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.dims import Expr, const, product
-from ait_mlir.importers.onnx.call import Call, NotSupported, Row
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row
 from ait_mlir.importers.onnx.known import Known
+from ait_mlir.importers.onnx.rows.common import formula
 
 ONE, ZERO = const(1), const(0)
 
@@ -25,12 +27,20 @@ def gather(c: Call) -> SSAValue:
     result = (*dims[:axis], *places, *dims[axis + 1 :])
     if isinstance(ids, Known) and not ids.has_dims and (found := _run(ids, dims[axis])) is not None:
         return c.w.reshape(c.w.slice(x, axis, *found), result)
+    if len(dims) == 1 and isinstance(ids, Affine) and _within(c, ids, dims[0]):
+        return c.w.full(as_strided(c.w, x, ids.dims, ids.steps, ids.offset))
     source = c.value(0)
     if isinstance(source, Known) and source.is_weight and axis == 0:
         ids = ids if isinstance(ids, Affine) else c.tensor(1)
         return c.w.full(slices_at(c.w, x, 0, ids))
     flat = c.w.reshape(c.tensor(1), (product(places),))
     return c.w.reshape(c.w.full(slices_at(c.w, x, axis, flat, from_end=True)), result)
+
+
+def _within(c: Call, ids: Affine, extent: Expr) -> bool:
+    """Whether all indices of a formula are proved to be from 0 on and below an extent."""
+    behind = Affine(ids.dims, tuple(-s for s in ids.steps), extent - 1 - ids.offset)
+    return ids.never_negative(c.w.scope) and behind.never_negative(c.w.scope)
 
 
 def _run(ids: Known, extent: Expr) -> tuple[Expr, Expr] | None:
@@ -43,14 +53,29 @@ def _run(ids: Known, extent: Expr) -> tuple[Expr, Expr] | None:
     return (extent + numbers[0] if numbers[0] < 0 else const(numbers[0])), const(len(numbers))
 
 
-def gather_elements(c: Call) -> SSAValue:
-    return gathered(c.w, c.tensor(0), c.axis(), c.tensor(1))
+def gather_elements(c: Call) -> Result:
+    """Elements along an axis; at consecutive positions a slice."""
+    axis, index, dims = c.axis(), formula(c.value(1)), c.shape(0)
+    if index is None or not set(index.moving_axes()) <= {axis} or index.steps[axis] is not ONE:
+        return gathered(c.w, c.tensor(0), axis, c.tensor(1))
+    if not _within(c, index, dims[axis]) or not all(map(c.w.scope.le, index.dims, dims)):
+        return gathered(c.w, c.tensor(0), axis, c.tensor(1))
+    numbers, x = formula(c.value(0)), None
+    for a, size in enumerate(index.dims):
+        start = index.offset if a == axis else ZERO
+        if numbers is not None:
+            numbers = numbers.sliced(a, start, 1, size)
+        else:
+            x = c.w.slice(c.tensor(0) if x is None else x, a, start, size)
+    return x if numbers is None else numbers
 
 
-def gather_nd(c: Call) -> SSAValue:
+def gather_nd(c: Call) -> Result:
     """Slices at places that the last dim of the indices gives."""
     x, ids, batch = c.tensor(0), c.tensor(1), c.attr("batch_dims", 0)
     dims, outer = tensor_type(x).dims, tensor_type(ids).dims[:-1]
+    if batch == 0 and (view := _moved_view(c, x)) is not None:
+        return view
     indices, count = _columns(c, ids), tensor_type(ids).dims[-1].as_int() or 0
     rest = len(dims) - batch - count
     rank = len(outer)
@@ -61,6 +86,26 @@ def gather_nd(c: Call) -> SSAValue:
         return c.w.expand(c.w.reshape(x, (*(ONE for _ in outer), *dims)), result)
     kept = [rank + i for i in range(rest)]
     return c.w.full(picked(c.w, x, at, list(range(batch + count)), kept, result))
+
+
+def _moved_view(c: Call, x: SSAValue) -> Value | None:
+    """x with dims of 1 between its own, spread to the shape of the indices; None unless each dim of x is read in order
+    along a dim of its own. Exporters write so masks that a model makes for each element.
+    """
+    columns, dims = c.w.columns.get(c.tensor(1), ()), tensor_type(x).dims
+    outer = c.shape(1)[:-1]
+    if len(columns) != len(dims):
+        return None
+    shape, last = [ONE] * len(outer), -1
+    for index, extent in zip(columns, dims, strict=True):
+        moving = index.moving_axes()
+        if len(moving) != 1 or moving[0] <= last or index.offset is not ZERO or index.steps[moving[0]] is not ONE:
+            return None
+        if outer[moving[0]] is not extent:
+            return None
+        last = moving[0]
+        shape[last] = extent
+    return masked_or_spread(c.w.reshape(x, shape), outer)
 
 
 def _columns(c: Call, ids: SSAValue) -> list[SSAValue]:

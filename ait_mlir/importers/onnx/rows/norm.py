@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
 
@@ -13,8 +14,10 @@ from ait_mlir.compositions.reduction import log_softmax, vector_norm
 from ait_mlir.dialects.ait.norm import GroupNormOp, LayerNormOp, NormOp, RmsNormOp, SoftmaxOp
 from ait_mlir.dialects.ait.pool import PoolOp, pool_properties
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import product
 from ait_mlir.importers.onnx.call import Call, Result, Row, as_number
+from ait_mlir.importers.onnx.known import Known
 from ait_mlir.importers.onnx.library import onnx
 
 
@@ -118,10 +121,25 @@ def batch_norm(c: Call) -> Result:
 
 
 def instance_norm(c: Call) -> SSAValue:
-    """Each channel normalised, then scaled and shifted."""
-    x = c.tensor(0)
-    channels = as_number(tensor_type(x).dims[1])
-    return c.w.put(GroupNormOp(x, c.tensor(1), c.tensor(2), 1, channels, float(c.attr("epsilon", 1e-5))))
+    """Each channel normalised, then scaled and shifted. Exporters write a group norm as that of groups which lie in the
+    place of channels, scaled by 1: it becomes one again.
+    """
+    x, eps = c.tensor(0), float(c.attr("epsilon", 1e-5))
+    dims = tensor_type(x).dims
+    channels = as_number(dims[1])
+    if not (_all_are(c, 1, 1) and _all_are(c, 2, 0)):
+        return c.w.put(GroupNormOp(x, c.tensor(1), c.tensor(2), 1, channels, eps))
+    if isinstance(op := x.owner, ReshapeOp):
+        own = tensor_type(op.input).dims
+        if len(own) > 1 and c.w.scope.equal(own[0], dims[0]) and c.w.scope.divisible(own[1], channels):
+            x = op.input
+    return c.w.reshape(c.w.put(GroupNormOp(x, None, None, 1, channels, eps)), dims)
+
+
+def _all_are(c: Call, index: int, number: float) -> bool:
+    """Whether all elements of an input are known to be a number."""
+    value = c.value(index)
+    return isinstance(value, Known) and not value.has_dims and bool(np.all(value.array == number))
 
 
 def group_norm(c: Call) -> SSAValue:

@@ -8,7 +8,6 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.writer import Writer
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.compositions.index import slices_at
@@ -68,17 +67,6 @@ def _quantised(c: Call, scaled: SSAValue, zero: SSAValue | None, to: Attribute) 
     if zero is not None:
         whole = c.w.add(whole, c.w.cast(zero, tensor_type(whole).element_type))
     return c.w.cast(functions.clamp(c.w, whole, float(low), float(high)), to)
-
-
-def rounded_to_bytes(w: Writer, x: SSAValue) -> SSAValue:
-    """x as DynamicQuantizeLinear rounds it to 256 numbers, which are its range with 0, and as floats again."""
-    axes = range(tensor_type(x).rank)
-    low, high = w.minimum(w.reduce("min", x, axes), 0.0), w.maximum(w.reduce("max", x, axes), 0.0)
-    width = w.sub(high, low)
-    scale = w.where(w.compare("eq", width, 0), 1.0, w.div(width, 255.0))
-    zero = functions.round_to_even(w, functions.clamp(w, w.neg(w.div(low, scale)), 0.0, 255.0))
-    whole = functions.clamp(w, w.add(functions.round_to_even(w, w.div(x, scale)), zero), 0.0, 255.0)
-    return w.mul(w.sub(whole, zero), scale)
 
 
 def quantize(c: Call) -> SSAValue:

@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine
-from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.rearrange import flip
 from ait_mlir.compositions.recurrent import (
     Cell,
@@ -22,7 +21,6 @@ from ait_mlir.compositions.recurrent import (
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, as_number
-from ait_mlir.importers.onnx.rows.quantized import rounded_to_bytes
 
 LSTM_ORDER = (0, 2, 3, 1)
 """ONNX has the gates in the order i, o, f, c; the cell in the order i, f, c, o."""
@@ -31,25 +29,25 @@ GRU_ORDER = (1, 0, 2)
 
 
 def recurrent(states: int, gates: int, order: Sequence[int], quantised: bool = False) -> Row:
-    """A row for a layer of one or two directions; the products of a quantised one round x and h to 8 bits."""
+    """A row for a layer of one or two directions; the products of a quantised one round x and h to 8 bits, for
+    weights of 8 bits.
+    """
 
     def row(c: Call) -> Result:
         cell = _cell(c, gates)
-        if quantised:
-            x, w_all, r_all = rounded_to_bytes(c.w, c.tensor(0)), _of_bytes(c, 1, 8), _of_bytes(c, 2, 10)
-            cell = _rounding(cell)
-        else:
-            x, w_all, r_all = c.tensor(0), c.tensor(1), c.tensor(2)
+        x = c.tensor(0)
+        plain = (c.tensor(1), None), (c.tensor(2), None)
+        matrices = (_of_bytes(c, 1, 8), _of_bytes(c, 2, 10)) if quantised else plain
         batch_first = bool(c.attr("layout", 0))
         x = c.w.permute(x, [1, 0, 2]) if batch_first else x
         steps, batch, _ = tensor_type(x).dims
-        hidden = as_number(tensor_type(r_all).dims[2])
+        hidden = as_number(tensor_type(matrices[1][0]).dims[2])
         direction = c.attr("direction", "forward")
         count = 2 if direction == "bidirectional" else 1
         if direction not in ("forward", "reverse", "bidirectional"):
             raise NotSupported(f"direction is {direction!r}, expected forward, reverse or bidirectional")
         biases = c.optional(3)
-        weights = [_weights(c, w_all, r_all, biases, d, hidden, order) for d in range(count)]
+        weights = [_weights(c, matrices, biases, d, hidden, order) for d in range(count)]
         initial: list[SSAValue] = []
         for i in range(states):
             given = c.optional(5 + i)
@@ -78,24 +76,18 @@ def recurrent(states: int, gates: int, order: Sequence[int], quantised: bool = F
     return row
 
 
-def _of_bytes(c: Call, index: int, scale_at: int) -> SSAValue:
-    """Weights [directions, columns, gates * H] of 8 bits as floats, with the columns as the last dim."""
+Matrix = tuple[SSAValue, SSAValue | None]
+"""The weights [directions, gates * H, columns], and of whole numbers their scale [directions, gates * H or 1]."""
+
+
+def _of_bytes(c: Call, index: int, scale_at: int) -> Matrix:
+    """Weights [directions, columns, gates * H] of 8 bits as whole floats without their zero point, and their scale."""
     weight, scale, zero = c.tensor(index), c.tensor(scale_at), c.tensor(scale_at + 1)
     directions, _, rows = tensor_type(weight).dims
-    element = tensor_type(scale).element_type
-    shape = (directions, 1, rows if tensor_type(scale).rank == 2 else 1)
-    scale, zero = (c.w.reshape(v, shape) for v in (scale, zero))
-    whole = c.w.cast(c.w.sub(c.w.cast(weight, i32), c.w.cast(zero, i32)), element)
-    return c.w.permute(c.w.mul(whole, scale), [0, 2, 1])
-
-
-def _rounding(cell: Cell) -> Cell:
-    """A cell whose products read h rounded to 8 bits."""
-
-    def rounding(w: Writer, given: SSAValue, state: Sequence[SSAValue], weights: Weights) -> Sequence[SSAValue]:
-        return cell(w, given, (rounded_to_bytes(w, state[0]), *state[1:]), weights)
-
-    return rounding
+    each = rows if tensor_type(scale).rank == 2 else const(1)
+    scale, zero = c.w.reshape(scale, (directions, each)), c.w.reshape(zero, (directions, 1, each))
+    whole = c.w.sub(c.w.cast(weight, i32), c.w.cast(zero, i32))
+    return c.w.permute(c.w.cast(whole, tensor_type(scale).element_type), [0, 2, 1]), scale
 
 
 def _cell(c: Call, gates: int) -> Cell:
@@ -118,8 +110,7 @@ def _cell(c: Call, gates: int) -> Cell:
 
 def _weights(
     c: Call,
-    w_all: SSAValue,
-    r_all: SSAValue,
+    matrices: tuple[Matrix, Matrix],
     biases: SSAValue | None,
     direction: int,
     hidden: int,
@@ -135,13 +126,18 @@ def _weights(
             return value
         return c.w.concat([c.w.slice(value, 0, gate * hidden, hidden) for gate in order], 0)
 
+    def of_rows(scale: SSAValue) -> SSAValue:
+        return scale if tensor_type(scale).dims[0].as_int() == 1 else ordered(scale)
+
     width = hidden * len(order)
     peepholes = own(c.tensor(7)) if len(order) == 4 and c.has(7) else None
     first = second = None
     if biases is not None:
         both = own(biases)
         first, second = (ordered(c.w.slice(both, 0, at, width)) for at in (0, width))
-    return Weights(ordered(own(w_all)), ordered(own(r_all)), first, second, peepholes=peepholes)
+    (ih, scale_ih), (hh, scale_hh) = matrices
+    scales = [None if s is None else of_rows(own(s)) for s in (scale_ih, scale_hh)]
+    return Weights(ordered(own(ih)), ordered(own(hh)), first, second, None, peepholes, *scales)
 
 
 def _seen(c: Call, x: SSAValue) -> SSAValue | None:

@@ -8,16 +8,18 @@ from typing import cast
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from ait_mlir.building.formulas import Affine
+from ait_mlir.building.formulas import Affine, Mask, spread
 from ait_mlir.compositions import pad as padding
+from ait_mlir.compositions import rearrange
 from ait_mlir.compositions.index import broadcast_shapes, gathered
 from ait_mlir.compositions.rearrange import every, flip, pixel_unshuffle, triangle
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dialects.ait.types import Shape, TensorType, as_shape, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import MAX_DIM, MAX_LITERAL, Expr, ceildiv, const, floordiv, maximum, minimum, product
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor, as_number, full
 from ait_mlir.importers.onnx.known import Known
+from ait_mlir.importers.onnx.rows.common import formula
 
 ONE, ZERO = const(1), const(0)
 
@@ -26,11 +28,10 @@ ONE, ZERO = const(1), const(0)
 
 
 def reshaped(c: Call, dims: Sequence[Expr]) -> Result:
-    """The first input in another shape; it stays a formula if only dims of 1 come or go."""
+    """The first input in another shape; it stays a formula or a mask if only dims of 1 come or go."""
     value = c.value(0)
-    if isinstance(value, Affine) and (made := value.reshaped(tuple(dims))) is not None:
-        return made
-    return c.w.reshape(full(c.w, value), dims)
+    value = c.w.written(value) if isinstance(value, Known) else value
+    return rearrange.reshaped(c.w, value, as_shape(dims))
 
 
 def reshape(c: Call) -> Result:
@@ -118,7 +119,9 @@ def expand(c: Call) -> Result:
         if d is not ONE and e is not ONE:
             c.same(d, e)
     dims = broadcast_shapes(wanted, own)
-    return value.broadcast(dims) if isinstance(value, Affine) else c.w.expand(full(c.w, value), dims)
+    if (positions := formula(value)) is not None:
+        return positions.broadcast(dims)
+    return value.broadcast(dims) if isinstance(value, Mask) else spread(c.natural(0), dims)
 
 
 def tile(c: Call) -> SSAValue:
@@ -168,10 +171,14 @@ def slice_(c: Call) -> Result:
     steps = c.ints(4) if c.has(4) else [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise NotSupported("starts, ends, axes and steps have different lengths")
+    at = [c.placed(a, len(dims), "axes") for a in axes]
+    if (positions := formula(value)) is not None and all(step > 0 for step in steps):
+        for axis, start, end, step in zip(at, starts, ends, steps, strict=True):
+            positions = positions.sliced(axis, *_taken(c, positions.dims[axis], start, end, step))
+        return positions
     x = full(c.w, value)
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        at = c.placed(axis, len(dims), "axes")
-        x = sliced(c, x, at, start, end, step)
+    for axis, start, end, step in zip(at, starts, ends, steps, strict=True):
+        x = sliced(c, x, axis, start, end, step)
     return x
 
 
@@ -184,6 +191,12 @@ def sliced(c: Call, x: SSAValue, axis: int, start: Expr, end: Expr, step: int) -
         x = full(c.w, cast(Tensor, flip(c.w, x, [axis])))
         start, end = (_mirrored(c, n, extent) for n in (start, end))
         step = -step
+    first, step, size = _taken(c, extent, start, end, step)
+    return c.w.slice(x, axis, first, size) if step == 1 else every(c.w, x, axis, first, size, step)
+
+
+def _taken(c: Call, extent: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Expr]:
+    """The first index, the step and the number of the indices start:end:step of a dim, with a step above 0."""
     first, last = _clamped(c, start, extent), _clamped(c, end, extent)
     scope = c.w.scope
     length = last - first
@@ -192,9 +205,7 @@ def sliced(c: Call, x: SSAValue, axis: int, start: Expr, end: Expr, step: int) -
     elif not scope.le(0, length):
         length = maximum(length, const(0))
     size = ceildiv(length, const(step))
-    if size.as_int() == 0:
-        first = ZERO
-    return c.w.slice(x, axis, first, size) if step == 1 else every(c.w, x, axis, first, size, step)
+    return (ZERO if size.as_int() == 0 else first), step, size
 
 
 def _mirrored(c: Call, at: Expr, extent: Expr) -> Expr:
@@ -231,6 +242,11 @@ def concat(c: Call) -> SSAValue:
     """Tensors joined along an axis; those without elements are left out."""
     axis = c.placed(c.attr("axis", 1), c.rank())
     values = c.tensors()
+    parts = [formula(c.value(i)) for i in range(len(c.inputs))]
+    if axis == c.rank() - 1 and all(p is not None and len(p.dims) > axis and p.dims[axis] is ONE for p in parts):
+        joined = c.w.concat(values, axis)
+        c.w.columns[joined] = tuple(p.without(axis) for p in parts if p is not None)
+        return joined
     for a in range(c.rank()):
         if a != axis:
             for v in values[1:]:

@@ -14,7 +14,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row
-from ait_mlir.importers.torch.rows.common import parted, window_of
+from ait_mlir.importers.torch.rows.common import window_of
 from ait_mlir.rewrites.attention import MAX_HEAD_SIZE
 
 
@@ -71,7 +71,7 @@ def _seen(c: Call, scores: Shape) -> Seen:
     mask = mask.proved(c.w.scope)
     window = None
     if not top_left:
-        triangles, mask = parted(mask)
+        triangles, mask = mask.parted()
         causal = causal or bool(triangles.formulas)
         if c.w.scope.le(scores[-2], scores[-1]):  # else some rows see no column
             window, mask = window_of(mask, causal)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import Affine, Mask, is_causal, reach
+from ait_mlir.building.formulas import Affine, Mask, reach
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr
 
@@ -31,13 +31,6 @@ def as_affine(c: Call, name: str) -> Affine | None:
             return Affine.filled((), found)
         return None
     return found if isinstance(found, Affine) else None
-
-
-def parted(mask: Mask) -> tuple[Mask, Mask]:
-    """The causal triangles of a mask and the rest of it; their conjunction is the mask."""
-    triangles = tuple(f for f in mask.formulas if is_causal(f))
-    others = tuple(f for f in mask.formulas if f not in triangles)
-    return Mask(mask.dims, triangles), Mask(mask.dims, others, mask.values)
 
 
 def window_of(mask: Mask, causal: bool) -> tuple[int | None, Mask]:

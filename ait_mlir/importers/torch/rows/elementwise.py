@@ -9,7 +9,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as_mask, is_mask, spread
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as_mask, compared, is_mask, spread
 from ait_mlir.compositions import functions
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
@@ -18,7 +18,7 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import as_affine, operand, parted
+from ait_mlir.importers.torch.rows.common import as_affine, operand
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
 
@@ -141,19 +141,13 @@ def clamp(c: Call) -> Value:
 # ** comparisons and masks **
 
 # (m, n, k): `a PREDICATE b` holds where m * a + n * b + k >= 0
-_ORDER = {"ge": (1, -1, 0), "gt": (1, -1, -1), "le": (-1, 1, 0), "lt": (-1, 1, -1)}
-
-
 def compare(predicate: str) -> Row:
     """A row for a comparison, in the type in which PyTorch compares; of formulas, a mask of a formula."""
 
     def row(c: Call) -> Value:
         a, b = as_affine(c, "self"), as_affine(c, "other")
-        if a is not None and b is not None and predicate in _ORDER:
-            of_a, of_b, constant = _ORDER[predicate]
-            with suppress(DimError):
-                left = Affine.filled(c.dims, constant).plus(a, of_a, c.dims)
-                return Mask(c.dims, (left.plus(b, of_b, c.dims),)).proved(c.w.scope)
+        if a is not None and b is not None and (ordered := compared(a, b, predicate, c.dims)) is not None:
+            return ordered.proved(c.w.scope)
         if a is not None and b is not None and (same := _same_everywhere(a, b, c)) is not None:
             return Mask(c.dims) if same == (predicate == "eq") else Mask(c.dims, (Affine.filled(c.dims, -1),))
         other = c.node.args[1]
@@ -244,7 +238,7 @@ def where(condition: str, a: str, b: str) -> Row:
             x, y = operand(c, a, i1), operand(c, b, i1)
             return Mask(c.dims, (), (c.w.where(c.w.natural(mask), x, y),))
         x, y = operand(c, a, c.element), operand(c, b, c.element)
-        triangles, rest = parted(mask)
+        triangles, rest = mask.parted()
         if triangles != Mask(mask.dims) and rest != Mask(mask.dims):  # keeps the causal part apart, for attention
             x = c.w.where(c.w.natural(rest), x, y)
             mask = triangles

@@ -7,9 +7,10 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Value, spread
 from ait_mlir.compositions import rearrange
 from ait_mlir.compositions.index import picked
+from ait_mlir.compositions.rearrange import reshaped
 from ait_mlir.dims import Expr, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
-from ait_mlir.importers.torch.rows.view import permuted, reshaped
+from ait_mlir.importers.torch.rows.view import permuted
 
 ONE, ZERO = const(1), const(0)
 
@@ -28,7 +29,8 @@ def roll(c: Call) -> Value:
     for axis, shift in zip(given or [0], c["shifts"], strict=True):  # a dim may be named twice
         axis = int(axis) % len(dims)
         shifts[axis] = shifts.get(axis, ZERO) + as_expr(shift)
-    return reshaped(c, rearrange.roll(c.w, reshaped(c, c.value("self"), dims), shifts), c.dims)
+    rolled = rearrange.roll(c.w, reshaped(c.w, c.value("self"), dims), shifts)
+    return reshaped(c.w, rolled, c.dims)
 
 
 def triangle(lower: bool) -> Row:

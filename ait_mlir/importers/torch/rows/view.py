@@ -10,8 +10,8 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.compositions.index import at_least, slices_at
-from ait_mlir.compositions.rearrange import every
-from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.compositions.rearrange import every, reshaped
+from ait_mlir.dialects.ait.types import TensorType, tensor_type
 from ait_mlir.dialects.ait.view import SplitOp
 from ait_mlir.dims import Expr, ceildiv, const, maximum, minimum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
@@ -53,37 +53,12 @@ def asserted(c: Call) -> None:
 
 def reshape(c: Call) -> Value:
     """The same elements in the result's shape, for all reshaping operations."""
-    return reshaped(c, c.value("self"), c.dims)
+    return reshaped(c.w, c.value("self"), c.dims)
 
 
 def other_type(c: Call) -> Value:
     """`view(dtype)`: the same memory as elements of another type."""
     return reinterpreted(c.w, c.tensor("self"), c.element, c.dims)
-
-
-def reshaped(c: Call, value: Value, dims: Shape) -> Value:
-    """`value` in another shape; it stays a formula, mask or broadcast if only dims of 1 come or go."""
-    if isinstance(value, Affine) and (made := value.reshaped(dims)) is not None:
-        return made
-    if isinstance(value, Mask):
-        formulas = [f.reshaped(dims) for f in value.formulas]
-        values = [_respread(c, v, value.dims, dims) for v in value.values]
-        if None not in formulas and None not in values:
-            return Mask(dims, tuple(f for f in formulas if f), tuple(v for v in values if v))
-    if isinstance(value, Spread) and (small := _respread(c, value.value, value.dims, dims)) is not None:
-        return Spread(dims, small)
-    return c.w.reshape(c.w.full(value), dims)
-
-
-def _respread(c: Call, value: SSAValue, old: Shape, new: Shape) -> SSAValue | None:
-    """A value that broadcasts to `old`, reshaped to broadcast to `new`; None unless these differ only in dims of 1."""
-    kept = [a for a, d in enumerate(old) if d is not ONE]
-    if [old[a] for a in kept] != [d for d in new if d is not ONE]:
-        return None
-    missing = len(old) - tensor_type(value).rank
-    own = (*(ONE for _ in range(missing)), *tensor_type(value).dims)
-    rest = iter(own[a] for a in kept)
-    return c.w.reshape(value, tuple(ONE if d is ONE else next(rest) for d in new))
 
 
 def expand(c: Call) -> Value:
@@ -214,7 +189,7 @@ def select(c: Call) -> Value:
     axis = c.axis("dim")
     if isinstance(at := c.arguments["index"], SSAValue):  # a number that only the run knows
         ids = c.w.reshape(cast(SSAValue, at), (ONE,))
-        return reshaped(c, slices_at(c.w, c.tensor("self"), axis, ids, from_end=True), c.dims)
+        return reshaped(c.w, slices_at(c.w, c.tensor("self"), axis, ids, from_end=True), c.dims)
     x, index = c.value("self"), c["index"]
     if isinstance(x, SSAValue) and isinstance(index, int):
         least = index + 1 if index >= 0 else -index
@@ -222,7 +197,7 @@ def select(c: Call) -> Value:
     part = cut(c, x, axis, part_start(c, index, dims_of(x)[axis]), ONE)
     if isinstance(part, Affine):
         return part.without(axis)
-    return reshaped(c, part, c.dims)
+    return reshaped(c.w, part, c.dims)
 
 
 def split(c: Call) -> Sequence[Value]:
