@@ -15,7 +15,28 @@ from ait_mlir.importers.torch import ImportFailure, from_torch
 from ait_mlir.reference.graph import evaluate_graph
 from tests.importers.function import FunctionOfX
 
+LABELS = torch.tensor([[1, 1, 2], [3, 5, 9], [2, 4, 4]])
+LENGTHS = torch.tensor([3, 2, 0])
+JOINED = torch.tensor([1, 1, 2, 3, 5])
+
+
+def aligned(x: torch.Tensor, labels: torch.Tensor, shorter: int = 0, **options) -> torch.Tensor:
+    """A loss of three sequences, the last one of which is `shorter`."""
+    logs = torch.stack([x, x * 2, x.flip(1)], 1).log_softmax(-1)
+    steps = torch.full((3,), x.shape[0]) - torch.tensor([0, 0, shorter])
+    return F.ctc_loss(logs, labels, steps, LENGTHS, **options)
+
+
 CASES = {
+    "alignment": lambda x: (
+        aligned(x, LABELS, reduction="none"),
+        aligned(x, LABELS, 1, zero_infinity=True),
+        aligned(x, JOINED, 1, reduction="sum", blank=4),
+        nn.CTCLoss(zero_infinity=True)(x.log_softmax(-1), LABELS[0], (x.shape[0],), (3,)),
+    ),
+    "alignment of lists": lambda x: F.ctc_loss(
+        x[None, 0].expand(4, 6).reshape(4, 1, 6).log_softmax(-1), LABELS[:1], [3], [2], reduction="none"
+    ),
     "upper triangle": lambda x: (x @ x.T)[tuple(torch.triu_indices(x.shape[0], x.shape[0], 1))],
     "triangles of a rectangle": lambda x: (
         torch.tril_indices(x.shape[0], 3, 1),
@@ -37,6 +58,10 @@ CASES = {
     "frequencies": lambda x: (torch.fft.fftfreq(x.shape[0], 0.5), torch.fft.rfftfreq(x.shape[0])),
     "pooled to a part": lambda x: F.adaptive_avg_pool1d(x.T, (x.shape[0] + 1) // 2),
     "largest of a part": lambda x: F.adaptive_max_pool2d(x[None], ((x.shape[0] + 1) // 2, 4)),
+    "largest of a part and its place": lambda x: (
+        *F.adaptive_max_pool2d(x[None].round(), ((x.shape[0] + 1) // 2, 4), return_indices=True),
+        *F.adaptive_max_pool1d(x.T.sign(), (x.shape[0] + 2) // 3, return_indices=True),
+    ),
     "grid of points": lambda x: F.affine_grid(x[None, :1].reshape(1, 2, 3), [1, 1, x.shape[0], 3], align_corners=False),
     "grid of points at corners": lambda x: F.affine_grid(x[:1].reshape(1, 2, 3), [1, 1, 3, x.shape[0]], True),
     "loss that checks its values": lambda x: nn.GaussianNLLLoss(full=True)(x, x * 0.5, x.exp()),
@@ -46,6 +71,13 @@ CASES = {
         torch.full((2,), -math.log1p(x.shape[0])),
         x[0] * (np.log(x.shape[0]) / np.sqrt(x.shape[0])),
     ),
+    "whole logarithms and roots": lambda x: (
+        x.repeat(1, 1 + int(math.log2(x.shape[0]))),
+        x[: math.ceil(math.log(x.shape[0], 3))],
+        x.new_zeros(math.floor(math.log10(x.shape[0])), math.isqrt(x.shape[0])),
+        x * int(math.log(x.shape[0])),
+    ),
+    "a part by a quotient": lambda x: (x[: int(x.shape[0] / 3 * 2)], x[int(x.shape[0] * 0.5) :]),
     "other functions": lambda x: x * math.exp(-x.shape[0]) + math.sin(x.shape[0]) * math.tanh(math.radians(x.shape[0])),
     "of a number of the run": lambda x: x * math.log(x.abs().sum().item()),
 }  # fmt: skip
@@ -82,10 +114,13 @@ def test_a_size_that_floats_round_up_is_refused() -> None:
     from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=48)}})
     with pytest.raises(ImportFailure, match=r"is 50 for n = 49.* declare Dim\('n', max=48\)"):
         from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=49)}})
+    model = FunctionOfX(lambda x: x.new_zeros(math.floor(x.shape[0] / 49 * 49))).eval()
+    with pytest.raises(ImportFailure, match="is 0 for n = 1, because floats are rounded"):
+        from_torch(model, (torch.randn(5, 6),), dynamic_shapes={"x": {0: Dim("n", min=1, max=60)}})
 
 
 DECIDED = {
-    "a quotient": lambda x: x[: int(x.shape[0] / 3 * 2)],
+    "a whole logarithm": lambda x: x * 2 if int(math.log2(x.shape[0])) > 2 else x,
     "a logarithm": lambda x: x * 2 if math.log(x.shape[0]) > 1.5 else x,
 }
 

@@ -17,16 +17,17 @@ from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, is_true_of
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
-from ait_mlir.importers.torch.loops import LoopFound, Loops
+from ait_mlir.importers.torch.loops import Loops
 from ait_mlir.importers.torch.multihead import heads_apart
 from ait_mlir.importers.torch.numbers import BufferNumbers
 from ait_mlir.importers.torch.packed import packed_sequences
 from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
-from ait_mlir.importers.torch.size_floats import float_functions
+from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
 from ait_mlir.importers.torch.steps import LoopError
 from ait_mlir.importers.torch.tracing import (
+    TraceAgain,
     any_size,
     orders_by_example,
     without_checks,
@@ -66,13 +67,13 @@ def capture(
     roots = _dims(module, given, named, dynamic_shapes)
     names = {place: str(dim.__name__) for place, dim in roots.items()}
 
-    loops, numbers = Loops(), BufferNumbers(module)
+    loops, wholes, numbers = Loops(), WholeParts(), BufferNumbers(module)
 
     def export(**options: Any) -> Any:
         options = {"dynamic_shapes": dynamic_shapes, "strict": False, **options}
         while True:  # until the code of each loop over a dynamic dim is converted
-            watches = loops.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
-            with contextlib.suppress(LoopFound), torch.no_grad(), contextlib.ExitStack() as stack:
+            watches = loops.watched(), wholes.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
+            with contextlib.suppress(TraceAgain), torch.no_grad(), contextlib.ExitStack() as stack:
                 for watch in watches:
                     stack.enter_context(watch)
                 return torch.export.export(module, given, named or None, **options)

@@ -11,6 +11,7 @@ from typing import Any
 from ait_mlir.importers.torch import linear_algebra
 from ait_mlir.importers.torch.dims import UNBOUNDED
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.steps import Range, run
 
 PRECISION = {
     "float16": (11, -24, 15),
@@ -344,6 +345,63 @@ def wide_loss(operation: Any) -> Callable[..., tuple[Any, Any]]:
         return found.to(x.dtype), total.to(x.dtype)
 
     return loss
+
+
+def _vector(numbers: Any, device: Any) -> Any:
+    """Whole numbers, some of them dims, or a tensor of them as a vector of int64."""
+    if not isinstance(numbers, torch.Tensor):
+        numbers = torch.stack([torch.full((), n, dtype=torch.int64, device=device) for n in numbers])
+    return numbers.reshape(-1).to(device, torch.int64)
+
+
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str | int = "mean",
+    zero_infinity: bool = False,
+) -> Any:
+    """`torch.nn.functional.ctc_loss` of log probabilities [T, N, C] or [T, C]; targets are [N, S], or all in a row."""
+    x = log_probs if log_probs.dim() == 3 else log_probs[:, None]
+    steps, batch, _ = x.shape
+    inputs, lengths = (_vector(n, x.device) for n in (input_lengths, target_lengths))
+    # between the labels, before and behind them stand blanks
+    padded = torch.nn.functional.pad(targets.to(torch.int64), (0, 1))
+    places = torch.arange(2 * padded.shape[-1] - 1, device=x.device)
+    at = (places // 2).expand(batch, -1)
+    is_label = (places % 2 == 1) & (at < lengths[:, None])
+    if targets.dim() == 2:
+        labels = padded.gather(1, at)
+    else:
+        first = (lengths.cumsum(0) - lengths)[:, None]
+        labels = padded[(first + at).clamp(max=padded.shape[0] - 1)]
+    labels = torch.where(is_label, labels, blank)
+    before = torch.nn.functional.pad(labels, (2, 0), value=blank)[:, :-2]
+    may_skip = is_label & (places >= 2) & (labels != before)
+    logs = x.gather(2, labels.expand(steps, -1, -1))
+
+    def step(paths: Any, slices: Sequence[Any]) -> tuple[Any, list[Any]]:
+        log, number = slices
+        near = torch.nn.functional.pad(paths, (2, 0), value=-torch.inf)
+        ways = torch.stack([paths, near[:, 1:-1], torch.where(may_skip, near[:, :-2], -torch.inf)])
+        best = ways.amax(0)
+        best = torch.where(best == -torch.inf, 0, best)
+        after = (ways - best).exp().sum(0).log() + best + log
+        return torch.where((number < inputs)[:, None], after, paths), []
+
+    start = torch.where(places == 0, 0.0, -torch.inf).to(x.dtype).expand(batch, -1)
+    paths, _ = run(step, Range.of(steps), start, [(logs, 0, 0, None)], counts=True, names=[])
+    last = 2 * lengths[:, None]
+    ends = paths.gather(1, torch.cat([last, (last - 1).clamp(min=0)], 1))
+    ends = torch.where(torch.stack([lengths >= 0, lengths > 0], 1), ends, -torch.inf)
+    loss = -torch.logsumexp(ends, 1)
+    if zero_infinity:
+        loss = torch.where(loss == torch.inf, 0, loss)
+    if reduction in ("mean", 1):
+        return (loss / lengths.clamp(min=1)).mean()
+    return loss.sum() if reduction in ("sum", 2) else loss.reshape(log_probs.shape[1:-1])
 
 
 def table() -> dict[Any, Callable[..., Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -199,13 +200,16 @@ class DimTable:
             try:
                 numerator, denominator = self.fraction(e.args[0])
             except NotSupported:
-                if (found := self._by_trial(e)) is not None:
+                if (found := self._by_trial(e)) is not None or (found := self._in_steps(e)) is not None:
                     return found
                 raise
             denominator = const(denominator)
             if type(e).__name__ == "TruncToInt" and not self.scope().le(0, numerator):
                 raise NotSupported(f"the size {e} may be rounded from a number below 0")
-            return rounded(numerator, denominator)
+            found = rounded(numerator, denominator)
+            if any(_divides(argument) for argument in e.args[0].args):
+                self._is_tried(e, found)  # floats may be rounded before the last operation
+            return found
         build = _FUNCTIONS.get(type(e).__name__)
         if build is None:
             raise NotSupported(f"the size {e} uses {type(e).__name__}, which no dim expression has")
@@ -219,15 +223,23 @@ class DimTable:
         """A whole number that floats compute from one dim, such as ceil(1 / (1 / n)), as a dim expression, or None.
         Raises `NotSupported` unless floats give its number for every value of the dim.
         """
-        scope, ratio = self.scope(), self._ratio(e.args[0])
+        scope, ratio = self.scope(), None
+        with contextlib.suppress(NotSupported):
+            ratio = self._ratio(e.args[0])
         if ratio is None or not scope.lt(0, ratio[1]):
             return None
         numerator, denominator = ratio
         whole = scope.simplified(floordiv(numerator, denominator))
         is_exact = scope.equal(whole * denominator, numerator)
         found = whole if is_exact else scope.simplified(_ROUNDED[type(e).__name__](numerator, denominator))
+        return found if self._is_tried(e, found) else None
+
+    def _is_tried(self, e: Any, found: Expr) -> bool:
+        """Whether floats compute this number for every value of the one dim of a SymPy expression; False if it has
+        several dims or too many values. Raises `NotSupported` for a value with another number.
+        """
         try:
-            for name, n, size in values(e, self.symbols_of(e), scope):
+            for name, n, size in values(e, self.symbols_of(e), self.scope()):
                 if size is None:  # an error in PyTorch, too
                     continue
                 if size != (expected := found.evaluate({name: n})):
@@ -236,6 +248,28 @@ class DimTable:
                         f"{expected}; use whole numbers, as in torch.arange(n) / n, or declare "
                         f"Dim({name!r}, max={n - 1})"
                     )
+        except Unknown:
+            return False
+        return True
+
+    def _in_steps(self, e: Any) -> Expr | None:
+        """A whole number that floats compute from one dim and that has few values, such as floor(log2(n)), as a dim
+        expression: its first value, and a term `min(1, n floordiv k)` for each `k` from which on it differs. None for
+        others.
+        """
+        found: Expr | None = None
+        before, steps = 0, 0
+        try:
+            for name, n, size in values(e, self.symbols_of(e), self.scope()):
+                if size is None or (found is not None and size == before):  # None is an error in PyTorch, too
+                    continue
+                if found is None:
+                    found = const(size)
+                elif (steps := steps + 1) <= MOST_STEPS:
+                    found = found + minimum(1, floordiv(sym(name), n)) * (size - before)
+                else:
+                    return None
+                before = size
         except Unknown:
             return None
         return found
@@ -286,6 +320,16 @@ class DimTable:
         raise NotSupported(f"the size is rounded from {e}, which floats do not compute exactly")
 
 
+def _divides(e: Any) -> bool:
+    """Whether a real number of SymPy has a quotient that floats may round."""
+    kind = type(e).__name__
+    return (kind in QUOTIENTS and not _is_power_of_2(e.args[1])) or any(map(_divides, e.args))
+
+
+def _is_power_of_2(e: Any) -> bool:
+    return bool(e.is_number) and math.frexp(float(e))[0] == 0.5
+
+
 def _ceil(numerator: Expr, denominator: Expr) -> Expr:
     return floordiv(numerator + (denominator - 1), denominator)
 
@@ -297,6 +341,8 @@ _ROUNDED: Mapping[str, Callable[[Expr, Expr], Expr]] = {
 }
 LARGEST_DENOMINATOR = 1 << 10
 """Of the ratio that a float stands for."""
+MOST_STEPS = 64
+"""The most changes of a number that is written as a sum of its steps."""
 
 
 def _power(args: list[Expr]) -> Expr:

@@ -31,10 +31,11 @@ from typing import Any, cast
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.loop_code import compiled, loop_at, source
 from ait_mlir.importers.torch.steps import LoopError, is_dynamic
+from ait_mlir.importers.torch.tracing import TraceAgain
 
 
-class LoopFound(BaseException):
-    """A trace has met a loop over a dynamic dim. Models must not catch this."""
+class LoopFound(TraceAgain):
+    """A trace has met a loop over a dynamic dim."""
 
 
 @dataclass(frozen=True)
@@ -114,4 +115,4 @@ def _functions(code: CodeType) -> list[FunctionType]:
     return [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code]
 
 
-__all__ = ["LoopFound", "Loops"]
+__all__ = ["Loops"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from xdsl.ir import SSAValue
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.tracing import TraceAgain
 from ait_mlir.importers.torch.writer import ImportWriter
 
 _OF_TWO: Mapping[str, Callable[[ImportWriter, SSAValue, SSAValue], SSAValue]] = {
@@ -84,11 +86,15 @@ def _logarithm(x: Any, base: float = math.e) -> Any:
 
 
 def _decimal_logarithm(x: Any) -> Any:
-    return _logarithm(x, 10)
+    return torch._sym_log2(x) / math.log2(10)  # not a factor, by which `trials` knows `math.log(x, 10)`
 
 
 def _logarithm_of_next(x: Any) -> Any:
     return _logarithm(x + 1)
+
+
+def _whole_root(x: Any) -> Any:
+    return math.floor(torch._sym_sqrt(x))
 
 
 def _power_of(base: float) -> Callable[[Any], Any]:
@@ -109,6 +115,7 @@ _COMPOSED: Mapping[str, Callable[..., Any]] = {
     "log": _logarithm,
     "log10": _decimal_logarithm,
     "log1p": _logarithm_of_next,
+    "isqrt": _whole_root,
     "exp": _power_of(math.e),
     "exp2": _power_of(2.0),
     "radians": _times(math.pi / 180),
@@ -138,6 +145,55 @@ def float_functions() -> Generator[None]:
         stack.callback(setattr, verifier, "allowed_op_types", allowed)
         verifier.allowed_op_types = allowed_op_types
         yield
+
+
+class _IntType(type):
+    """The type of `Int`, which behaves as `int` does."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, int)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, int)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        is_of_dims = len(args) == 1 and isinstance(args[0], torch.SymFloat)
+        return math.trunc(args[0]) if is_of_dims else int(*args, **kwargs)
+
+
+class Int(int, metaclass=_IntType):
+    """`int`, which keeps the whole part of a float of dims as a dim expression. `int` itself must return a number."""
+
+
+class WholeParts:
+    """The modules of Python whose code takes `int()` of floats of dims."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        """Their names and values."""
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None]:
+        """A context for traces: `int` is `Int` in the modules that are known; a further module raises `TraceAgain`."""
+        kept = torch.SymFloat.__int__
+
+        def whole(x: Any) -> int:
+            frame = inspect.currentframe()
+            assert frame is not None and frame.f_back is not None
+            names = frame.f_back.f_globals
+            is_own = "int" not in names and names.get("__name__", "").partition(".")[0] != "torch"
+            if is_own and x.node.expr.free_symbols and x.node.has_hint():
+                self.found.append(names)
+                raise TraceAgain
+            return kept(x)
+
+        with contextlib.ExitStack() as stack:
+            for names in self.found:
+                names["int"] = Int
+                stack.callback(names.pop, "int")
+            stack.callback(setattr, torch.SymFloat, "__int__", kept)
+            torch.SymFloat.__int__ = whole
+            yield
 
 
 def _of_either(own: Callable[..., Any], of_dims: Callable[..., Any]) -> Callable[..., Any]:

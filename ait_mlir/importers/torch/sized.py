@@ -220,21 +220,45 @@ def _pool_of_largest(own: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
     def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         sizes = _sizes_of_parts(input, output_size, rank)
-        if return_indices or not _is_dynamic(*sizes):
+        if not _is_dynamic(*sizes):
             return own(input, output_size, return_indices)
         for axis, size in enumerate(sizes, input.dim() - rank):
-            input = _largest_of_parts(input, axis, size)
+            input = _of_parts(input, axis, size)[0].amax(-1).movedim(-1, axis)
         return input
 
     return pool
 
 
-def _largest_of_parts(x: Any, axis: int, count: Any) -> Any:
-    """The largest elements of `count` parts of a dim, which may overlap by one."""
+def _pool_and_places(own: Callable[..., Any], rank: int) -> Callable[..., Any]:
+    """`torch.nn.functional.adaptive_max_pool1d_with_indices` and its kin, along the last dim first: of equal elements
+    the first one in row-major order is taken.
+    """
+
+    def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        sizes = _sizes_of_parts(input, output_size, rank)
+        if not _is_dynamic(*sizes):
+            return own(input, output_size)
+        places, row = torch.zeros_like(input, dtype=torch.int64), 1
+        for axis, size in reversed(list(enumerate(sizes, input.dim() - rank))):
+            parts, at = _of_parts(input, axis, size)
+            found, best = parts.max(-1)
+            chosen = at.expand(parts.shape).gather(-1, best[..., None])[..., 0]
+            places = (places.movedim(axis, -1).gather(-1, chosen) + chosen * row).movedim(-1, axis)
+            row = row * input.shape[axis]
+            input = found.movedim(-1, axis)
+        return input, places
+
+    return pool
+
+
+def _of_parts(x: Any, axis: int, count: Any) -> tuple[Any, Any]:
+    """The elements of `count` parts of a dim, which may overlap by one, as the last two dims: parts, and elements of a
+    part, the last one repeated. The places of the elements in the dim are the second result.
+    """
     n, part = x.shape[axis], torch.arange(count, device=x.device)[:, None]
     first, behind = part * n // count, ((part + 1) * n + (count - 1)) // count
-    at = torch.minimum(first + torch.arange(n // count + 2, device=x.device), behind - 1)  # the last one again
-    return x.movedim(axis, -1)[..., at].amax(-1).movedim(-1, axis)
+    at = torch.minimum(first + torch.arange(n // count + 2, device=x.device), behind - 1)
+    return x.movedim(axis, -1)[..., at], at
 
 
 def _affine_grid(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -305,6 +329,13 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         torch.combinations: _combinations,
         **{f: _pool_of_mean(f, n) for n in (1, 2, 3) for f in (getattr(functional, f"adaptive_avg_pool{n}d"),)},
         **{f: _pool_of_largest(f, n) for n in (1, 2, 3) for f in (getattr(functional, f"adaptive_max_pool{n}d"),)},
+        **{
+            f: _pool_and_places(f, n)
+            for n in (1, 2, 3)
+            for f in (getattr(functional, f"adaptive_max_pool{n}d_with_indices"),)
+        },
+        functional.ctc_loss: composed.ctc_loss,
+        torch.ctc_loss: composed.ctc_loss,
         functional.affine_grid: _affine_grid(functional.affine_grid),
         torch.affine_grid_generator: _affine_grid(torch.affine_grid_generator),
         functional.gaussian_nll_loss: _without_any(functional.gaussian_nll_loss),

@@ -14,6 +14,12 @@ from typing import Any
 from ait_mlir.importers.torch.library import torch
 
 
+class TraceAgain(BaseException):
+    """A trace has met code that has to be changed before it; a new trace starts with the change. Models must not catch
+    this.
+    """
+
+
 def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
     """The caller's `is_causal` for a mask, by default False. PyTorch's function compares the mask's numbers by default,
     to choose a faster kernel; the mask is applied in any case.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from ait_mlir.dims import Expr, Scope, sym
@@ -50,6 +51,54 @@ _FUNCTIONS: dict[str, Any] = {
 """Functions and relations of SymPy, as Python computes them."""
 
 
+_ROUNDED = ("CeilToInt", "FloorToInt", "TruncToInt")
+_LOG2 = "OpaqueUnaryFn_log2"
+
+
+def of_base(base: float) -> Callable[[float], float]:
+    """The logarithm to a base, as Python computes it."""
+    return math.log if base == math.e else functools.partial(_of_base, base)
+
+
+def _of_base(base: float, x: float) -> float:
+    return math.log(x, base)
+
+
+_FACTORS = {1 / math.log2(base): of_base(base) for base in (math.e, *range(3, 65))}
+"""By the factor of log2 in `size_floats`: the logarithm that it stands for."""
+
+
+def _log2_in(e: Any) -> Any:
+    return next((a for a in e.args if type(a).__name__ == _LOG2), None)
+
+
+def _logarithm(e: Any) -> Callable[[float], float] | None:
+    """The function of `math` that log2 with a factor or divisor stands for, or None."""
+    number = next((a for a in e.args if a.is_number), None)
+    if len(e.args) != 2 or number is None or _log2_in(e) is None:
+        return None
+    if type(e).__name__ == "Mul":
+        return _FACTORS.get(float(number))
+    is_decimal = type(e).__name__ in QUOTIENTS and e.args[1] == number and float(number) == math.log2(10)
+    return math.log10 if is_decimal else None
+
+
+def _is_certain(e: Any) -> bool:
+    """Whether Python computes just this number: a logarithm times other numbers has another last digit."""
+    is_plain = type(e).__name__ == _LOG2 or _logarithm(e) is not None
+    return is_plain or not any(type(part).__name__ == _LOG2 for part in _parts(e))
+
+
+def _parts(e: Any) -> Generator[Any]:
+    yield e
+    for argument in e.args:
+        yield from _parts(argument)
+
+
+def _is_near_whole(x: float) -> bool:
+    return x != 0 and abs(x - round(x)) < 1e-9
+
+
 class Unknown(Exception):
     """An expression has several dims, too many values, or a part whose value is not certain."""
 
@@ -77,7 +126,11 @@ def _value(e: Any, env: Mapping[Any, int]) -> Any:
         return env[e]
     if e.is_number:
         return int(e) if e.is_Integer else float(e)
+    if (logarithm := _logarithm(e)) is not None:
+        return logarithm(_value(_log2_in(e).args[0], env))
     kind, operands = type(e).__name__, [_value(argument, env) for argument in e.args]
+    if kind in _ROUNDED and not _is_certain(e.args[0]) and _is_near_whole(operands[0]):
+        raise Unknown
     if kind not in _FUNCTIONS:
         raise Unknown
     if (
