@@ -29,7 +29,7 @@ SAME = (
     "transformers bert", "transformers llama", "transformers gpt_neox", "transformers bloom", "transformers albert",
     "transformers bart", "transformers clip", "transformers segformer", "transformers poolformer",
     "timm mobilenetv3_small_100", "timm convnextv2_atto", "timm mixer_s32_224", "timm resnet18", "timm cait_xxs24_224",
-    "timm inception_v3",
+    "timm inception_v3", "timm davit_tiny",
 )  # fmt: skip
 """Networks with the same launches by both."""
 DIFFERENCES: dict[str, tuple[dict[str, int], str]] = {
