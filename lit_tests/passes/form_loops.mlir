@@ -41,10 +41,11 @@ ait.graph @roll(%x: !ait.tensor<b x 5 x f32>) dims {b = 1 to 8} {
   ait.output "y" %y : !ait.tensor<b x 5 x f32>
 }
 
+// The rows are short, and few: several threads compute one.
 // CHECK-LABEL: ait.graph @softmax_of_a_middle_dim
 // SELECTED-LABEL: ait.graph @softmax_of_a_middle_dim
 // SELECTED: ait.loops
-// SELECTED: } {kernel = #ait.kernel<"native", {
+// SELECTED: } {kernel = #ait.kernel<"rows", {
 ait.graph @softmax_of_a_middle_dim(%x: !ait.tensor<b x 32 x 8 x f32>) dims {b = 1 to 8} {
   // CHECK: for (d0 = b, d1 = 32, d2 = 8) {
   // CHECK: ait.fold max for (k0 = 32) {

@@ -179,6 +179,17 @@ DIVERGENCE = """for (r = ROWS) {
     ait.yield %q : S } : S
   ait.yield %t : S
 }"""
+SHORT_TWICE = """for (r = ROWS, c = 6) {
+  %m = ait.fold max for (k = 6) { %v = ait.at %a_[r, k] : S
+    ait.yield %v : S } : S
+  %n = ait.fold min for (k = 6) { %v = ait.at %b_[r, 5 - k] : S
+    ait.yield %v : S } : S
+  %v = ait.at %a_[r, c] : S
+  %w = ait.at %b_[r, c] : S
+  %d = ait.sub %v, %n : S
+  %e = ait.sub %w, %m : S
+  ait.yield %d, %e : S, S
+}"""
 SUM_ALL = """for () {
   %s = ait.fold add for (k = ROWS, l = COLS) { %v = ait.at %a_[k, l] : S
     ait.yield %v : S } : S
@@ -239,6 +250,23 @@ PERMUTE = """for (i = I, j = J, k = K) {
   %w = ait.at %b_[i, j, k] : S
   %y = ait.add %v, %w : S
   ait.yield %y : S
+}"""
+SLICED_TURNED = """for (i = I, j = J) {
+  %v = ait.at %a_[j, i + 3] : S
+  %e = ait.exp %v : S
+  %w = ait.at %b_[i, j] : S
+  %y = ait.add %e, %w : S
+  ait.yield %y : S
+}"""
+PADDED_TURNED = """for (n = 2, y = Y + 5, ch = C) {
+  %v = ait.at %a_[n, ch, y - 2] else 0.0 : S
+  %w = ait.at %b_[n, ch, y - 2] else 0.5 : S
+  %z = ait.constant 2.0 : S
+  %d = ait.mul %w, %z : S
+  %s = ait.add %v, %d : S
+  %x = ait.at %c_[n, y, ch] : S
+  %y = ait.sub %s, %x : S
+  ait.yield %y, %s : S, S
 }"""
 GATHER = """for (r = ROWS, c = COLS) {
   %i = ait.at %b_[r, c] : i64
@@ -358,6 +386,11 @@ FORMS = (
     nest("windows-turned", image(PADDED_WINDOWS, 2, 24, 5, 41), "2 x 5 x 41 x 24 x T", to="2 x 216 x 205 x T"),
     nest("permute", put(PERMUTE, I=24, J=16, K=40), "40 x 24 x 16 x T", "24 x 16 x 40 x T", to="24 x 16 x 40 x T"),
     nest("permute-odd", put(PERMUTE, I=5, J=7, K="s"), "s x 5 x 7 x T", "5 x 7 x s x T", to="5 x 7 x s x T"),
+    nest(
+        "padded-turned", put(PADDED_TURNED, Y=39, C=24), "2 x 24 x 39 x T", "2 x 24 x 39 x T", "2 x 44 x 24 x T",
+        to=("2 x 44 x 24 x T", "2 x 44 x 24 x T"),
+    ),
+    nest("sliced-turned", put(SLICED_TURNED, I=16, J=24), "24 x 19 x T", "16 x 24 x T", to="16 x 24 x T"),
     nest("gather", put(GATHER, ROWS="b", COLS=33), "b x 50 x T", "b x 33 x i64", to="b x 33 x T", below={1: 50}),
     nest("embedding", put(EMBEDDING, ROWS="b", COLS=24), "100 x 24 x T", "b x i64", to="b x 24 x T", below={1: 120}),
     nest("tril", put(TRIL, ROWS=13, COLS=16), "13 x 16 x T", to=("13 x 16 x T", "13 x 16 x i1")),
@@ -381,6 +414,14 @@ FORMS = (
         "group-norm", put(GROUP_NORM, N=2, W=6, PLACES=40, COUNT="240.0"), "2 x 12 x 40 x T", "12 x T",
         to="2 x 12 x 40 x T", types=FLOATS,
     ),
+    nest("short", put(SOFTMAX, ROWS="b", COLS=7), "b x 7 x T", to="b x 7 x T"),
+    nest("short-vectors", put(SOFTMAX, ROWS="b", COLS=12), "b x 12 x T", to="b x 12 x T", types=("f16", "bf16", "f32")),
+    nest("short-shifted", put(SOFTMAX, ROWS="b", COLS=32), "b x 32 x T", to="b x 32 x T", offset=3),
+    nest("short-turned", put(SOFTMAX, ROWS=40, COLS=10), "40 x 10 x T", to="40 x 10 x T", strides={1: ("1", "40")}),
+    nest("short-unturned", put(SOFTMAX, ROWS=40, COLS=12), "40 x 12 x T", to="40 x 12 x T", strides={0: ("1", "40")}),
+    nest("short-columns", put(MIDDLE, OUTER="b", ROWS=5, COLS=24), "b x 5 x 24 x T", to="b x 5 x 24 x T"),
+    nest("short-norm", put(LAYER_NORM, ROWS="b", COLS=10, COUNT="10.0"), "b x 10 x T", "10 x T", to="b x 10 x T"),
+    nest("short-twice", put(SHORT_TWICE, ROWS="b"), "b x 6 x T", "b x 6 x T", to=("b x 6 x T", "b x 6 x T")),
     nest("divergence", put(DIVERGENCE, ROWS="b", COLS=77), "b x 77 x T", "b x 77 x T", to="b x T"),
     nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
     nest("scaled", put(SCALED, ROWS="b", COLS=512), "b x 512 x T", to=("b x 512 x T", "b x 1 x f32", "b x 512 x T")),

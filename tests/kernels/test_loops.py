@@ -114,6 +114,39 @@ def test_a_block_of_tiles_computes_all_of_an_axis_that_shares_sectors(tmp_path: 
     loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, "pool-turned-f32")
 
 
+@pytest.mark.parametrize("form", ["short", "short-vectors", "short-shifted", "short-turned", "short-unturned", "short-norm", "short-twice"])
+def test_a_thread_computes_a_short_row_that_passes_through_shared_memory(form: str, tmp_path: Path) -> None:
+    """Each operand that has a row's elements side by side is read once, in the order of memory; results likewise."""
+    case = loops.on_kernel(loops.SPEC.drawn(form, "f16"), "rows", {"threads": 1, "lanes": 4, "kept": 1})
+    (emission,) = case.emissions(CUDA)
+    code = emission.definitions
+    tensors = 2 if form == "short-twice" else 1
+    assert code.count("take_neighbours<") == (0 if form == "short-unturned" else tensors)
+    assert "input0[" not in code or form == "short-unturned"
+    assert code.count("input0") == 2  # the parameter, and one read
+    assert code.count("put_neighbours<") == (0 if form == "short-turned" else tensors)
+    assert "join_threads<ait::Max, 1>" in code or form == "short-norm"
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
+
+
+@pytest.mark.parametrize(
+    ("form", "lanes", "tile"),
+    [
+        ("padded-turned", 8, "float tile0["),  # one sum turns, not its two operands
+        ("sliced-turned", 8, "float tile0["),  # rows begin anywhere: elements are read one by one
+        ("sliced-turned", 1, "ait::half tile0["),  # as they are stored
+    ],
+)
+def test_values_that_are_not_read_in_vectors_turn_in_shared_memory(
+    form: str, lanes: int, tile: str, tmp_path: Path
+) -> None:
+    config = {"along": 8 // lanes * 4, "across": 8 // lanes * 4, "lanes": lanes}
+    case = loops.on_kernel(loops.SPEC.drawn(form, "f16"), "tiles", config)
+    (emission,) = case.emissions(CUDA)
+    assert tile in emission.definitions and "tile1" not in emission.definitions
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
+
+
 def test_only_short_folds_are_written_out() -> None:
     text = """for (r = 8) {
       %s = ait.fold add for (k = 8) {

@@ -22,16 +22,10 @@ from ait_mlir.lowering.loops.gpu import emit, emit_split
 from ait_mlir.lowering.loops.gpu_kernel import STATIC_SHARED
 from ait_mlir.lowering.loops.kept import VALUES, Kept, kept_of
 from ait_mlir.lowering.loops.moments import in_one_pass
-from ait_mlir.lowering.loops.nest import (
-    Axis,
-    Nest,
-    best_lane_of_results,
-    nest_of,
-    turned_axis,
-    turned_folds,
-    turned_reads,
-)
-from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, row_lanes, rows_of
+from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_of
+from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, lane_along, row_lanes, rows_of_gpu
+from ait_mlir.lowering.loops.short_estimates import Short
+from ait_mlir.lowering.loops.turned import turned_axis, turned_types
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -43,6 +37,8 @@ STATE_BYTES = 16
 THREADS = (8, 16, 32, 64, 128, 256, 512, 1024)
 FEW_BLOCKS = 512
 """Threads of a block that, with a row in its registers, may have a multiprocessor for itself."""
+SHORT_THREADS = (1, 2, 4, 8, 16, 32)
+"""Threads of a short row."""
 ITEMS = (1, 2, 4)
 """Chunks of a thread that computes single results."""
 TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
@@ -50,6 +46,8 @@ TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
 fewer."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 """Threads side by side, and threads that share the elements of a row."""
+SHORT_COLUMNS = ((128, 1), (256, 1), (64, 1), (32, 1), (64, 2), (32, 4))
+"""The same for short rows."""
 
 
 def lanes_of(op: LoopsOp) -> int:
@@ -83,7 +81,7 @@ def read_once(op: LoopsOp, config: dict[str, int]) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def rows_known(nest: Nest) -> Rows:
     """The rows of a nest, cached."""
-    return rows_of(nest)
+    return rows_of_gpu(nest)
 
 
 def lanes_of_row(op: LoopsOp) -> int:
@@ -208,6 +206,12 @@ class LoopsRows(Generated):
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         lanes = lanes_of_row(op)
+        if rows_known(nest_known(op)).are_short:
+            pairs = [(threads, n) for threads in SHORT_THREADS for n in dict.fromkeys((lanes, 1))]
+            return [
+                read_once(op, {"threads": threads, "lanes": n, "kept": most_to_keep(op, threads, n, 256)})
+                for threads, n in pairs
+            ]
         kept = {threads: most_to_keep(op, threads, lanes, max(threads, 256)) for threads in THREADS}
         found = [{"threads": threads, "lanes": lanes, "kept": n} for threads, n in kept.items() if n]
         if not found or found[0]["threads"] >= FEW_BLOCKS:
@@ -216,9 +220,10 @@ class LoopsRows(Generated):
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads, nest = config["threads"], nest_for(op, config)
-        return estimate_of(op, nest, target).rows_seconds(
-            rows_known(nest), None, config["lanes"], threads, 0, threads, keeping_of(nest, config["kept"])
-        )
+        rows, estimate, keeping = rows_known(nest), estimate_of(op, nest, target), keeping_of(nest, config["kept"])
+        if rows.are_short:
+            return Short(estimate, rows, None, config["lanes"], threads, 0, keeping).seconds()
+        return estimate.rows_seconds(rows, None, config["lanes"], threads, 0, threads, keeping)
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
         threads = config["threads"]
@@ -260,7 +265,8 @@ def keeping_of(nest: Nest, kept: int) -> Kept:
     """What a row keeps in registers with a `kept` of a configuration, cached."""
     if not kept:
         return Kept()
-    return kept_of(nest, rows_known(nest), lambda walk: best_lane(nest, walk.axes), kept == VALUES)
+    rows = rows_known(nest)
+    return kept_of(nest, rows, lambda walk: lane_along(nest, rows, walk), kept == VALUES)
 
 
 def most_to_keep(op: LoopsOp, threads: int, lanes: int, block: int, rows: int = 1) -> int:
@@ -302,7 +308,14 @@ class LoopsColumns(Generated):
         assert lane is not None
         lanes, state = fitting(lane.count, lanes_of(op)), state_bytes(in_one_pass(nest_known(op)))
         found: list[dict[str, int]] = []
-        for columns, rows in ROW_COLUMNS:
+        if rows_known(nest_known(op)).are_short:
+            pairs = [(pair, lanes >> i) for pair in SHORT_COLUMNS for i in range(lanes.bit_length())]
+            found = [
+                {"columns": columns, "rows": rows, "lanes": n, "kept": kept}
+                for (columns, rows), n in pairs
+                if (kept := most_to_keep(op, rows, n, columns * rows, n))
+            ]
+        for columns, rows in ROW_COLUMNS if not found else ():
             here = lanes
             while here > 1 and 2 * columns * rows * here * state > STATIC_SHARED:
                 here //= 2
@@ -318,10 +331,11 @@ class LoopsColumns(Generated):
         rows = rows_known(nest)
         lane = best_lane(nest, rows.group)
         columns, below = config["columns"], config["rows"]
-        block = columns * below
-        seconds = estimate_of(op, nest, target).rows_seconds(
-            rows, lane, config["lanes"], below, columns, block, keeping_of(nest, config["kept"])
-        )
+        block, keeping = columns * below, keeping_of(nest, config["kept"])
+        estimate = estimate_of(op, nest, target)
+        if rows.are_short:
+            return Short(estimate, rows, lane, config["lanes"], below, columns, keeping).seconds()
+        seconds = estimate.rows_seconds(rows, lane, config["lanes"], below, columns, block, keeping)
         return seconds * max(1.0, 64 / (columns * config["lanes"] * operand_width(op))) ** 0.5
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
@@ -394,8 +408,7 @@ def tile_bytes(op: LoopsOp, nest: Nest, config: Config) -> int:
     lane, turn = best_lane_of_results(nest), turned_axis(nest)
     if lane is None or turn is None:
         return 0
-    types = [read.element for read in turned_reads(nest, lane.name, turn.name)]
-    types += [fold.results[0].type for fold in turned_folds(nest, lane.name, turn.name)]
+    types = turned_types(nest, lane.name, turn.name, config["lanes"])
     return sum(config["along"] * config["across"] * config["lanes"] ** 2 * BY_IR[t].bytes for t in types)
 
 
@@ -412,7 +425,7 @@ class LoopsSplit(Generated):
         return {**self.defaults, **block, **config}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
-        return LoopsRows().matches(op, target)
+        return LoopsRows().matches(op, target) and not rows_known(nest_known(op)).are_short
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         nest = nest_known(op)

@@ -161,6 +161,8 @@ class Body:
     """The C++ of an element or of another value for lane `j`, if it is in registers or in shared memory already."""
     put: Callable[[SSAValue], str | None] = lambda value: None
     """The register of a value for lane `j`, if code after the nodes takes it from there."""
+    staged: Callable[[Read], tuple[str, str] | None] = lambda read: None
+    """The array in shared memory that has the element of a read, and its place there; None if it is not there."""
     divisors: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The C++ variable with the reciprocal of a value by which many are divided."""
     scaled: dict[tuple[SSAValue, bool], bool] = field(default_factory=dict[tuple[SSAValue, bool], bool])
@@ -302,9 +304,14 @@ class Body:
             return None
         return picked(self.nest, read, self.lane, self.lanes)
 
+    def source(self, read: Read) -> tuple[str, str]:
+        """The C++ of the array that a read takes its element from, and of its place there."""
+        return self.staged(read) or (f"input{read.tensor}", self.offset(read))
+
     def pointer(self, read: Read) -> str:
-        """`input0 + offset`."""
-        return f"input{read.tensor} + ({self.offset(read)})"
+        """`input0 + (offset)`."""
+        array, place = self.source(read)
+        return f"{array} + ({place})"
 
     def offset(self, read: Read) -> str:
         text = self.index.text(read.offset)
@@ -402,7 +409,8 @@ class Body:
             inside = self.inside(read) if kept is not None else f"{lanes}_inside" if self.inside(read) else ""
             return [f"{compute} {name} = {f'{inside} ? {value} : {self.fill(read)}' if inside else value};"]
         inside = self.inside(read)
-        value = f"ait::convert<{compute}>(input{read.tensor}[{self.offset(read)}])"
+        array, place = self.source(read)
+        value = f"ait::convert<{compute}>({array}[{place}])"
         if not inside:
             return [f"{compute} {name} = {value};"]
         lines = [f"{compute} {name} = {inside} ? {value} : {self.fill(read)};"]

@@ -31,14 +31,12 @@ from ait_mlir.lowering.loops.nest import (
     Read,
     Scalar,
     alignment,
-    beside_axis,
     picked,
     step,
-    turned_folds,
-    turned_reads,
     walk,
 )
 from ait_mlir.lowering.loops.rows import Rows, Walk, best_lane, nodes_of
+from ait_mlir.lowering.loops.turned import beside_axis, turned_folds, turned_reads, turned_values
 from ait_mlir.lowering.target import Target
 
 SECTOR = 32
@@ -107,14 +105,16 @@ class Estimate:
     def points(self, axes: tuple[Axis, ...]) -> float:
         return float(math.prod(self.number(a.count) for a in axes))
 
-    def offsets(self, offset: Expr, axis: Axis | None, places: Sequence[int]) -> list[int]:
+    def offsets(
+        self, offset: Expr, axis: Axis | None, places: Sequence[int], axes: Sequence[Axis] | None = None
+    ) -> list[int]:
         """The value of an offset at each place along an axis, with the other axes at their middle. A place beyond the
-        end of the axis continues along the next outer axes of the results.
+        end of the axis continues along the next outer axes of `axes`, by default of the results.
         """
         env = self.middle()
         if axis is None:
             return [offset.evaluate(env)] * len(places)
-        order = [axis, *(a for a in reversed(self.nest.axes) if a is not axis)]
+        order = [axis, *(a for a in reversed(self.nest.axes if axes is None else axes) if a is not axis)]
         found: list[int] = []
         for place in places:
             rest, here = place, dict(env)
@@ -126,16 +126,22 @@ class Estimate:
         return found
 
     def sectors(
-        self, offset: Expr, element: int, lane: Axis | None, lanes: int, is_vector: bool
+        self,
+        offset: Expr,
+        element: int,
+        lane: Axis | None,
+        lanes: int,
+        is_vector: bool,
+        axes: Sequence[Axis] | None = None,
     ) -> tuple[float, float]:
         """Bytes of sectors for each element: those that one warp requests with one access, and those that all lanes of
-        the warp need together.
+        the warp need together. `axes` as of `offsets`.
         """
         if is_vector:
             return float(element), float(element)
-        key = (offset, element, lane, lanes)
+        key = (offset, element, lane, lanes, axes)
         if (found := self.known.get(key)) is None:
-            at = self.offsets(offset, lane, range(32 * lanes))
+            at = self.offsets(offset, lane, range(32 * lanes), axes)
             sectors = [o * element // SECTOR for o in at]
             asked = sum(len(set(sectors[j::lanes])) for j in range(lanes))
             found = self.known[key] = (asked * SECTOR / len(at), len(set(sectors)) * SECTOR / len(at))
@@ -252,9 +258,14 @@ class Estimate:
         folds = turned_folds(self.nest, lane.name, turn.name)
         inside = [(fold, node) for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
         turned |= {read.result for _, read in inside}
+        values = turned_values(self.nest, lane.name, turn.name, config["lanes"])
+        one_by_one = [node for node in values.nodes if isinstance(node, Read)]
+        turned |= {read.result for read in one_by_one}
         works = [w for w in works if w.read.result not in turned]
         beside = beside_axis(self.nest, lane.name, turn.name)
         near = far = 0.0
+        for read in one_by_one:
+            near += self.sectors(read.offset, BY_IR[read.element].bytes, turn, 1, is_vector=False)[0] * results
         for fold, read in inside:
             asked, _ = self.sectors(read.offset, BY_IR[read.element].bytes, turn, 1, is_vector=False)
             near += asked * results * self.points(fold.axes)

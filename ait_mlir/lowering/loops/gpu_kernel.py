@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Body
 from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, axes_text, nest_of, picked, step
-from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, results_of_rows, rows_of
+from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, results_of_rows, rows_of, rows_of_gpu
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
 BLOCK = 256
@@ -69,7 +69,7 @@ class GpuLoops(ABC):
         self.numbers = Numbers()
         self.body = Body.of(self.nest, "gpu", self.numbers)
         self.body.lanes = self.lanes = self.config["lanes"]
-        self.rows = rows_of(self.nest, serial=self.serial)
+        self.rows = rows_of(self.nest, serial=True) if self.serial else rows_of_gpu(self.nest)
         self.of_rows = results_of_rows(self.nest, self.rows)
         """The results that a row stores before the walk over its other results."""
         self.others = tuple(i for i in range(len(self.nest.yields)) if i not in self.of_rows)
@@ -79,6 +79,8 @@ class GpuLoops(ABC):
         self.pointers: dict[str, None] = {}
         """Tensors that are accessed in lanes."""
         self.name = f"loops_{self.kind}"
+        self.staged_result: Callable[[int], tuple[str, str] | None] = lambda i: None
+        """The array in shared memory that takes the elements of a result, and their place there; None if none does."""
 
     @abstractmethod
     def print_body(self) -> tuple[str, int, str]:
@@ -89,6 +91,8 @@ class GpuLoops(ABC):
     def emit(self) -> Emission:
         blocks, block, what = self.print_body()
         for read, lane in self.body.vectors:
+            if self.body.staged(read) is not None:
+                continue
             self.pointers[f"input{read.tensor}"] = None
             if picked(self.nest, read, lane, self.lanes) is None:
                 for e in alignment(self.nest, read, lane, self.lanes) or []:
@@ -237,8 +241,8 @@ class GpuLoops(ABC):
             if self.is_vector_store(i):
                 lines.append(f"result{i}[j] = {stored};")
             else:
-                store = f"output{i}[{body.index.text(self.nest.offsets[i])}] = {stored};"
-                lines.append(self.guarded(i, condition, store))
+                array, place = self.stored(i)
+                lines.append(self.guarded(i, condition, f"{array}[{place}] = {stored};"))
         return lines
 
     def guarded(self, i: int, condition: str, store: str) -> str:
@@ -246,6 +250,10 @@ class GpuLoops(ABC):
         axes = [a for a in self.nest.once_along(i) if i not in self.of_rows or a in self.rows.group]
         parts = [*([condition] if condition else []), *(f"{self.body.index.variables[a.name]} == 0" for a in axes)]
         return f"if ({' && '.join(parts)}) {store}" if parts else store
+
+    def stored(self, i: int) -> tuple[str, str]:
+        """The C++ of the array that takes the elements of a result, and of their place there."""
+        return self.staged_result(i) or (f"output{i}", self.body.index.text(self.nest.offsets[i]))
 
     def is_vector_store(self, i: int) -> bool:
         lane, offset = self.body.lane, self.nest.offsets[i]
@@ -256,11 +264,14 @@ class GpuLoops(ABC):
 
     def flush_store(self, i: int, condition: str) -> None:
         """Print the store of all lanes of a result."""
-        self.pointers[f"output{i}"] = None
-        assert self.body.lane is not None
-        for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
-            self.need(e)
-        store = f"ait::gpu::store_lanes(output{i} + ({self.body.index.text(self.nest.offsets[i])}), result{i});"
+        function, (array, place) = "keep_lanes", self.stored(i)
+        if self.staged_result(i) is None:
+            function = "store_lanes"
+            self.pointers[f"output{i}"] = None
+            assert self.body.lane is not None
+            for e in alignment(self.nest, self.nest.offsets[i], self.body.lane, self.lanes) or []:
+                self.need(e)
+        store = f"ait::gpu::{function}({array} + ({place}), result{i});"
         self.body.lines.add(self.guarded(i, condition, store))
 
 

@@ -7,22 +7,20 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
+from xdsl.ir import SSAValue
+
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dims import product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, STATIC_SHARED, GpuLoops
-from ait_mlir.lowering.loops.nest import (
-    Axis,
-    Fold,
-    Read,
+from ait_mlir.lowering.loops.nest import Axis, Fold, Node, Read, best_lane_of_results, operands_of, step, walk
+from ait_mlir.lowering.loops.turned import (
     beside_axis,
-    best_lane_of_results,
-    operands_of,
-    step,
     turned_axis,
     turned_folds,
     turned_reads,
-    walk,
+    turned_types,
+    turned_values,
 )
 
 
@@ -130,28 +128,33 @@ class Tiles(Maps):
         turn = turned_axis(self.nest)
         if lane is None or turn is None:  # with the strides of this launch nothing is to be turned
             return super().print_body()
-        reads, folds = turned_reads(self.nest, lane.name, turn.name), turned_folds(self.nest, lane.name, turn.name)
-        elements = {**{read: read.element for read in reads}, **{fold: fold.results[0].type for fold in folds}}
-        size = config["along"] * config["across"] * config["lanes"] ** 2
-        if size * sum(BY_IR[t].bytes for t in elements.values()) > STATIC_SHARED:
-            return super().print_body()
         self.fit(lane)
         width = config["lanes"]
-        block = min(BLOCK, size // (1 if folds else width))
+        folds, values = (
+            turned_folds(self.nest, lane.name, turn.name),
+            turned_values(self.nest, lane.name, turn.name, width),
+        )
+        reads = [read for read in turned_reads(self.nest, lane.name, turn.name) if read not in values.nodes]
+        size = config["along"] * config["across"] * width**2
+        bytes_ = sum(BY_IR[t].bytes for t in turned_types(self.nest, lane.name, turn.name, width))
+        if size * bytes_ > STATIC_SHARED:
+            return super().print_body()
+        computed = [*folds, *values.nodes]
+        block = min(BLOCK, size // (1 if computed else width))
         along, across = config["along"] * width, config["across"] * width
         beside = beside_axis(self.nest, lane.name, turn.name)
         deep = 1 if beside is None else beside.count.as_int() or 1
-        if deep * size * sum(BY_IR[t].bytes for t in elements.values()) > STATIC_SHARED:
+        if deep * size * bytes_ > STATIC_SHARED:
             beside, deep = None, 1
         others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn, beside)], folds)
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
         reads = [read for read in reads if self.vector_along(read, turn.name)]
-        names: dict[Read | Fold, str] = {}
-        for node, element in elements.items():
-            if node not in reads and node not in folds:
-                continue
-            names[node] = body.new("tile")
-            lines.add(f"__shared__ __align__(16) {element_type(element)} {names[node]}[{deep * along * across}];")
+        names: dict[SSAValue, str] = {}
+        turning = [(read.result, read.element) for read in reads]
+        turning += [(value, value.type) for value in (*(fold.results[0] for fold in folds), *values.results)]
+        for value, element in turning:
+            names[value] = body.new("tile")
+            lines.add(f"__shared__ __align__(16) {element_type(element)} {names[value]}[{deep * along * across}];")
         lines.add(
             f"const Index across = ({sizes[0]} + {across - 1}) / {across};",
             f"const Index along = ({sizes[1]} + {along - 1}) / {along};",
@@ -186,25 +189,24 @@ class Tiles(Maps):
         if reads:
             with pieces("row", "column", along):
                 for read in reads:
-                    name = names[read]
+                    name = names[read.result]
                     body.vectors.append((read, turn.name))
                     lines.add(
                         f"{element_type(read.element)} {name}_lanes[kLanes];",
                         f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
                         f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
                     )
-        if folds:
-            used = {v for fold in folds for v in operands_of(fold)}
-            outside = [n for n in self.nest.nodes if n not in folds and not used.isdisjoint(n.results)]
+        if computed:
+            results = [*(fold.results[0] for fold in folds), *values.results]
             with pieces("row", "column", along, "1"), self.unrolled(each_beside):
-                body.print_nodes([*outside, *folds])
-                lines.add(*(f"{names[fold]}[{layer}place] = {body.ref(fold.results[0])};" for fold in folds))
-            for fold in folds:
-                body.names[fold.results[0]] = f"{names[fold]}[{layer}place + j * {along}]"
-            self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in folds))
+                body.print_nodes([*self.before(computed), *computed])
+                lines.add(*(f"{names[value]}[{layer}place] = {body.ref(value)};" for value in results))
+            for value in results:
+                body.names[value] = f"{names[value]}[{layer}place + j * {along}]"
+            self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in computed))
         lines.add("__syncthreads();")
         self.need(turn.count)
-        tiles = {node.result: name for node, name in names.items() if isinstance(node, Read)}
+        tiles = {read.result: names[read.result] for read in reads}
         with pieces("column", "row", across), self.unrolled(each_beside):
             body.kept = lambda value: f"{tiles[value]}[place + j * {along}]" if value in tiles else None
             self.set_lane(lane)
@@ -224,6 +226,16 @@ class Tiles(Maps):
         self.body.lines.add("#pragma unroll")
         with self.body.lines.braces(loop):
             yield
+
+    def before(self, computed: Sequence[Node]) -> list[Node]:
+        """The other nodes that compute what these use."""
+        used = {v for node in computed for v in operands_of(node)}
+        found: list[Node] = []
+        for node in reversed(self.nest.nodes):
+            if node not in computed and not used.isdisjoint(node.results):
+                found.append(node)
+                used.update(operands_of(node))
+        return found[::-1]
 
     def in_order_of_reads(self, axes: list[Axis], folds: Sequence[Fold]) -> list[Axis]:
         """Axes in the order in which folds read: neighbouring blocks then read parts of the same sectors."""

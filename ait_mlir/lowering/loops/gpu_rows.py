@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.loops import LoopsOp
-from ait_mlir.dims import Expr, product
+from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
 from ait_mlir.lowering.loops.kept import VALUES, Kept, Slot, kept_of
 from ait_mlir.lowering.loops.nest import Axis, Fold, Read
-from ait_mlir.lowering.loops.rows import Walk, best_lane, later_values, nodes_of, row_lanes
+from ait_mlir.lowering.loops.rows import Walk, best_lane, lane_along, later_values, nodes_of, row_lanes
+from ait_mlir.lowering.loops.staged import Staged, Staging, staging_of
 
 
 class SharedRows(GpuLoops):
@@ -47,7 +48,7 @@ class SharedRows(GpuLoops):
 
     def lane_of(self, walk: Walk) -> Axis | None:
         """The axis of a walk along which a thread reads neighbours."""
-        lane = best_lane(self.nest, walk.axes)
+        lane = lane_along(self.nest, self.rows, walk)
         return lane if lane is not None and self.may_divide(lane.count) else None
 
     def may_divide(self, count: Expr) -> bool:
@@ -131,35 +132,66 @@ class SharedRows(GpuLoops):
         for walk, reads in self.keeping.reads:
             with _Walking(self, walk, threads, thread, None if lane is None else lane(walk)):
                 for read, slot in reads:
-                    self.place_axes(read, walk)
-                    to = f"{self.registers[slot]}[item]"
-                    self.body.lines.add(f"ait::gpu::load_lanes({self.body.pointer(read)}, {to});")
-                    self.pointers[f"input{read.tensor}"] = None
+                    own = self.place_axes(read, walk)
+                    along = self.body.lane if lane is None else own[lane(walk)]
+                    assert along is not None
+                    self.print_load(read, f"{self.registers[slot]}[item]", along)
 
     def is_loaded(self, read: Read, lane: str | None) -> bool:
-        """Whether a thread loads the elements of its lanes with one access."""
-        return lane is not None and self.vector_along(read, lane)
+        """Whether a thread loads the elements of its lanes before all walks: with one access or, of a short row, each
+        with its own.
+        """
+        return lane is not None and (self.rows.are_short or self.vector_along(read, lane))
 
-    def place_axes(self, read: Read, walk: Walk) -> None:
-        """Map the axes of the fold that has a read to the variables of its walk."""
+    def print_load(self, read: Read, to: str, lane: str) -> None:
+        """Print the load of the elements of a thread's lanes, which are neighbours along `lane`, into registers."""
+        body = self.body
+        if self.vector_along(read, lane):
+            body.lines.add(f"ait::gpu::load_lanes({body.pointer(read)}, {to});")
+            if body.staged(read) is None:
+                self.pointers[f"input{read.tensor}"] = None
+            return
+        before = body.index.variables[lane]
+        body.index.variables[lane] = here = f"{before}_j"
+        array, place = body.source(read)
+        body.index.variables[lane] = before
+        body.each_lane([f"{to}[j] = {array}[{place}];"], before, here)
+
+    def place_axes(self, read: Read, walk: Walk) -> dict[Axis | None, str]:
+        """Map the axes of the fold that has a read to the variables of its walk; the names of these axes by those of
+        the walk.
+        """
         for axes, nodes in nodes_of(walk, self.rows):
             if read in nodes:
                 for own, shared in zip(axes, walk.axes, strict=True):
                     self.body.index.variables[own.name] = self.body.index.variables[shared.name]
+                return {shared: own.name for own, shared in zip(axes, walk.axes, strict=True)}
+        raise AssertionError("the walk has the read")
 
     def most(self, e: Expr) -> int:
         return self.nest.around.bounds(e)[1]
 
 
 class RowThreads(SharedRows):
-    """`threads` threads compute a row: each processes every `threads`-th chunk of `lanes` neighbours."""
+    """`threads` threads compute a row: each processes every `threads`-th chunk of `lanes` neighbours.
+
+    If one thread computes a row, the rows of a block that follow each other in memory pass through shared memory, which
+    the block reads and writes in the order of global memory.
+    """
 
     kind = "rows"
+
+    def __init__(self, launch: Launch[LoopsOp], phase: int | None = None) -> None:
+        super().__init__(launch, phase)
+        self.arrays: dict[Staged, str] = {}
+        """The C++ arrays of rows that pass through shared memory."""
 
     def print_body(self) -> tuple[str, int, str]:
         body, rows, threads = self.body, self.rows, self.config["threads"]
         self.lanes = body.lanes = row_lanes(self.nest, rows, self.lanes)
         per_block = max(1, BLOCK // threads) if threads <= self.warp else 1
+        staging = staging_of(self.nest, rows) if threads == 1 and self.phase is None else None
+        per_block = staging.rows if staging is not None else per_block
         block = threads * per_block
         count = self.numbers.text(rows.count)
         lines = body.lines
@@ -169,6 +201,10 @@ class RowThreads(SharedRows):
                 "const Index thread = threadIdx.x;",
             )
             per_block, block, present = 1, threads, ""
+        elif staging is not None:
+            self.print_staging(staging, count)
+            lines.add("constexpr Index thread = 0;", "const Index row = first + static_cast<Index>(threadIdx.x);")
+            present = ""
         elif per_block == 1:
             lines.add("const Index row = blockIdx.x, thread = threadIdx.x;")
             present = ""
@@ -180,6 +216,19 @@ class RowThreads(SharedRows):
                 "const Index row = present ? wanted : 0;",
             )
             present = "present"
+        with lines.braces(f"if (row < {count})") if staging is not None else contextlib.nullcontext():
+            self.print_row(threads, present)
+        if staging is not None:
+            self.print_unstaging(staging)
+        total = self.launch.cpp(rows.count)
+        blocks = f"({total} + {per_block - 1}) / {per_block}" if per_block > 1 else total
+        blocks += f" * {self.splits}" if self.is_split else ""
+        what = f"{threads} threads compute a row, each {self.lanes} neighbours at a time."
+        return blocks, block, what
+
+    def print_row(self, threads: int, present: str) -> None:
+        """Print the steps of a row and its results."""
+        body, rows = self.body, self.rows
         self.split("row", rows.group, None)
         self.print_kept(threads, "thread")
         for number, step_ in enumerate(rows.steps[: None if self.phase is None else self.phase + 1]):
@@ -195,15 +244,50 @@ class RowThreads(SharedRows):
             self.print_walk_of_row(rows.last, threads, present, joined=False)
         else:
             self.print_results(rows, " && ".join([*([present] if present else []), "thread == 0"]))
-        total = self.launch.cpp(rows.count)
-        blocks = f"({total} + {per_block - 1}) / {per_block}" if per_block > 1 else total
-        blocks += f" * {self.splits}" if self.is_split else ""
-        what = f"{threads} threads compute a row, each {self.lanes} neighbours at a time."
-        return blocks, block, what
 
     @property
     def warp(self) -> int:
         return 64 if self.launch.target.kind == "rocm" else 32
+
+    # ** rows that pass through shared memory **
+
+    def print_staging(self, staging: Staging, count: str) -> None:
+        """Print the reads of a block's rows into shared memory."""
+        lines, block = self.body.lines, staging.rows
+        lines.add(
+            f"const Index first = static_cast<Index>(blockIdx.x) * {block};",
+            f"const int rows = static_cast<int>({count} - first < {block} ? {count} - first : {block});",
+        )
+        for staged in staging.arrays():
+            self.arrays[staged] = name = self.body.new("tile")
+            size = block * staged.points
+            lines.add(f"__shared__ __align__(16) {element_type(staged.element)} {name}[{size}];")
+            if staged in staging.reads:
+                rows = f"input{staged.tensor} + first * {staged.points}, rows * {staged.points}"
+                lines.add(f"ait::gpu::take_neighbours<{block}, {size}>({rows}, {name});")
+        if staging.reads:
+            lines.add("__syncthreads();")
+        reads = {read: staged for staged in staging.reads for read in staged.of}
+        results = {staged.tensor: staged for staged in staging.results}
+        of_group = {axis.name: const(0) for axis in self.rows.group}
+
+        def place(array: Staged, offset: Expr) -> tuple[str, str]:
+            inside = self.body.index.text(offset.substitute(of_group))
+            return self.arrays[array], f"threadIdx.x * {array.points} + {inside}"
+
+        self.body.staged = lambda read: place(reads[read], read.offset) if read in reads else None
+        self.staged_result = lambda i: (
+            place(staging.array_of(results[i]), self.nest.offsets[i]) if i in results else None
+        )
+
+    def print_unstaging(self, staging: Staging) -> None:
+        """Print the writes of a block's rows from shared memory."""
+        if staging.results:
+            self.body.lines.add("__syncthreads();")
+        for staged in staging.results:
+            name = self.arrays[staging.array_of(staged)]
+            to = f"rows * {staged.points}, output{staged.tensor} + first * {staged.points}"
+            self.body.lines.add(f"ait::gpu::put_neighbours<{staging.rows}>({name}, {to});")
 
     def print_walk_of_row(self, walk: Walk, threads: int, present: str, joined: bool) -> None:
         """Print the folds of a walk, or the results of a row, of which a thread computes every `threads`-th chunk. If

@@ -6,14 +6,12 @@ neighbouring axes are merged if all reads and results step through them as throu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
@@ -548,73 +546,3 @@ def best_lane_of_results(nest: Nest) -> Axis | None:
         if any((s := step(e, axis.name)) is not None and s.as_int() == 1 for e in nest.offsets):
             return axis
     return None
-
-
-def turned_axis(nest: Nest) -> Axis | None:
-    """The axis along which most reads are contiguous, or most folds read neighbours, if the results are contiguous
-    along another; else None.
-    """
-    lane = best_lane_of_results(nest)
-    if lane is None:
-        return None
-    counts = {
-        a: len(turned_reads(nest, lane.name, a.name)) + len(turned_folds(nest, lane.name, a.name))
-        for a in nest.axes
-        if a is not lane
-    }
-    best = max(counts, key=lambda a: (counts[a], min(nest.around.bounds(a.count)[1], SHORT)), default=None)
-    return best if best is not None and counts[best] else None
-
-
-def turned_reads(nest: Nest, lane: str, axis: str) -> list[Read]:
-    """The unconditional reads outside of folds that are contiguous along `axis` and depend on `lane`."""
-    found: list[Read] = []
-    for node in nest.nodes:
-        if isinstance(node, Read) and not node.gathers and not node.guards:
-            by = step(node.offset, axis)
-            if by is not None and by.as_int() == 1 and lane in node.offset.symbols:
-                found.append(node)
-    return found[:MAX_TILES]
-
-
-def turned_folds(nest: Nest, lane: str, axis: str) -> list[Fold]:
-    """The folds whose reads are near each other along `axis` and far along `lane`, as those of a pool behind a permute.
-    They use no values outside of them but constants.
-    """
-    users = nest.users()
-
-    def is_turned(fold: Fold) -> bool:
-        inner = {v for node in walk([fold]) for v in node.results}
-        if len(fold.results) != 1 or any(users[v] for v in operands_of(fold) if v not in inner):
-            return False
-        reads = [node for node in walk(fold.nodes) if isinstance(node, Read) and lane in node.offset.symbols]
-        return bool(reads) and all(_is_near(r, axis) and not _is_near(r, lane) and not r.gathers for r in reads)
-
-    return [node for node in nest.nodes if isinstance(node, Fold) and is_turned(node)][:MAX_TILES]
-
-
-def beside_axis(nest: Nest, lane: str, turn: str) -> Axis | None:
-    """A short axis along which folds, and nothing else that is turned, read between the neighbours of `turn`: a block
-    that computes all of it reads sectors once.
-    """
-    folds = turned_folds(nest, lane, turn)
-    reads = [node for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
-    if not reads or turned_reads(nest, lane, turn):
-        return None
-    short = (a for a in nest.axes if a.name not in (lane, turn) and (a.count.as_int() or math.inf) <= MOST_BESIDE)
-    return next((a for a in short if all(_is_near(read, a.name) for read in reads)), None)
-
-
-def _is_near(read: Read, axis: str) -> bool:
-    """Whether neighbours along an axis are at most a sector of memory apart."""
-    by = step(read.offset, axis)
-    apart = None if by is None else by.as_int()
-    return apart is not None and 0 < apart * BY_IR[read.element].bytes <= NEAR
-
-
-NEAR = 32
-"""Bytes between the neighbours of folds that a block turns."""
-MOST_BESIDE = 4
-"""The most elements of an axis of which a block computes all."""
-MAX_TILES = 4
-"""The most tensors whose tiles a block turns."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from xdsl.ir import SSAValue
 
-from ait_mlir.dims import Expr, product
+from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, operands_of, step, walk
 
@@ -70,6 +70,11 @@ class Rows:
     def walks(self) -> list[Walk]:
         return [*(w for s in self.steps for w in s.walks), *([self.last] if self.rest else [])]
 
+    @property
+    def are_short(self) -> bool:
+        """Whether one thread can keep a row: its folds and its results are at most `SERIAL` elements each."""
+        return bool(self.steps) and all((w.points.as_int() or SERIAL + 1) <= SERIAL for w in self.walks())
+
 
 def is_serial(fold: Fold, most: int) -> bool:
     """Whether a fold is so short that one thread computes it."""
@@ -79,8 +84,25 @@ def is_serial(fold: Fold, most: int) -> bool:
 
 def rows_of(nest: Nest, serial: bool = False, most: int = SERIAL) -> Rows:
     """The rows of a nest. If all folds have at most `most` values, or with `serial`, each result is its own row."""
+    return _divided(nest, [] if serial else [fold for fold in nest.folds() if not is_serial(fold, most)])
+
+
+def rows_of_gpu(nest: Nest) -> Rows:
+    """The rows of the long folds of a nest. If it has none, the rows of the short folds that several results share: a
+    softmax over 16 channels. If these rows are not short, or nothing is shared, each result is its own row.
+    """
+    rows = rows_of(nest)
+    if rows.steps:
+        return rows
+    users, names = nest.users(), {axis.name for axis in nest.axes}
+    shared = [f for f in nest.folds() if not is_serial(f, 1) and not names <= users[f.results[0]]]
+    found = _divided(nest, shared)
+    return found if found.rest and found.are_short else rows
+
+
+def _divided(nest: Nest, long: Sequence[Fold]) -> Rows:
+    """The rows along the axes on which the folds `long` depend; they are the folds of the steps."""
     users = nest.users()
-    long = [] if serial else [fold for fold in nest.folds() if not is_serial(fold, most)]
     names = frozenset[str]().union(*(users[fold.results[0]] for fold in long)) if long else None
     group = tuple(a for a in nest.axes if names is None or a.name in names)
     rest = tuple(a for a in nest.axes if a not in group)
@@ -146,6 +168,14 @@ def best_lane(nest: Nest, axes: tuple[Axis, ...]) -> Axis | None:
     return found
 
 
+def lane_along(nest: Nest, rows: Rows, walk_: Walk) -> Axis | None:
+    """The axis of a walk along which a thread has neighbours: the one along which most accesses are contiguous. A short
+    row has one even if none is: its thread reads all elements of the row.
+    """
+    lane = best_lane(nest, walk_.axes)
+    return walk_.axes[-1] if lane is None and rows.are_short else lane
+
+
 def later_values(nest: Nest, nodes: Sequence[Node]) -> frozenset[SSAValue]:
     """The values of nodes that the rest of the nest or its results use."""
     inside = set(nodes)
@@ -164,8 +194,19 @@ def row_lanes(nest: Nest, rows: Rows, lanes: int) -> int:
     """The neighbours of an access along a row: the most, at most `lanes`, that divide the contiguous axis of some walk.
     A row of odd length has one.
     """
-    axes = [axis for each in rows.walks() if (axis := best_lane(nest, each.axes)) is not None]
+    axes = [axis for each in rows.walks() if (axis := lane_along(nest, rows, each)) is not None]
     return max((fitting(axis.count, lanes) for axis in axes), default=lanes)
+
+
+def lies_in_rows(nest: Nest, rows: Rows, axes: Sequence[Axis], offset: Expr) -> bool:
+    """Whether rows follow each other in memory, with their elements in the order of `axes`, the first one at 0."""
+    apart = const(1)
+    for axis in reversed((*rows.group, *axes)):
+        by = step(offset, axis.name)
+        if by is None or not nest.around.equal(by, apart):
+            return False
+        apart = apart * axis.count
+    return offset.substitute({axis.name: const(0) for axis in (*rows.group, *axes)}).as_int() == 0
 
 
 def fitting(count: Expr, lanes: int) -> int:

@@ -37,6 +37,45 @@ __device__ __forceinline__ void keep_lanes(T* to, const T (&from)[kLanes]) {
   store<kLanes, false>(to, from);
 }
 
+/// @brief Copies `count` neighbours, at most `kMost`, to shared memory; all `kThreads` threads of a block take part. Where `from` begins on 16 bytes, a
+/// thread reads so many at a time, and all that it reads is on its way at once.
+template <int kThreads, int kMost, class T>
+__device__ __forceinline__ void take_neighbours(const T* from, int count, T* to) {
+  constexpr int kOfWord = 16 / sizeof(T), kWords = (kMost / kOfWord + kThreads - 1) / kThreads;
+  int done = 0;
+  if (reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+    const int words = count / kOfWord;
+    uint4 read[kWords > 0 ? kWords : 1];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      const int word = i * kThreads + static_cast<int>(threadIdx.x);
+      if (word < words) read[i] = read_word(reinterpret_cast<const uint4*>(from) + word);
+    }
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      const int word = i * kThreads + static_cast<int>(threadIdx.x);
+      if (word < words) reinterpret_cast<uint4*>(to)[word] = read[i];
+    }
+    done = words * kOfWord;
+  }
+  for (int i = done + static_cast<int>(threadIdx.x); i < count; i += kThreads) to[i] = from[i];
+}
+
+/// @brief Writes `count` neighbours from shared memory, which begin on 16 bytes there; all `kThreads` threads of a block take part.
+template <int kThreads, class T>
+__device__ __forceinline__ void put_neighbours(const T* from, int count, T* to) {
+  constexpr int kOfWord = 16 / sizeof(T);
+  int done = 0;
+  if (reinterpret_cast<uintptr_t>(to) % 16 == 0) {
+    const int words = count / kOfWord;
+    for (int word = static_cast<int>(threadIdx.x); word < words; word += kThreads) {
+      store_word(reinterpret_cast<uint4*>(to) + word, read_word(reinterpret_cast<const uint4*>(from) + word));
+    }
+    done = words * kOfWord;
+  }
+  for (int i = done + static_cast<int>(threadIdx.x); i < count; i += kThreads) to[i] = from[i];
+}
+
 /// @brief Bytes of shared memory with which a block joins states of `kBytes`.
 template <int kThreads, int kBytes>
 inline constexpr int kJoinBytes = kThreads > kWarpSize ? kThreads / kWarpSize * kBytes : 16;
