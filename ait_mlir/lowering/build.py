@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
-from ait_mlir.host.files import copy_atomic, write_atomic
+from ait_mlir.host.files import copy_atomic, replaced_file, write_atomic
 from ait_mlir.lowering.joining import joined_cost, joined_units, keep_object, kept_objects
 from ait_mlir.lowering.ninja import ONCE, Unit, build_file, jobs, ninja_output, run_ninja
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
@@ -151,7 +151,8 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
     for name, text in sources.items():
         if not _SOURCE_NAME.fullmatch(name):
             raise CompileError(f"{name!r} cannot be the name of a source: expected letters, digits, '_', '.' and '-'")
-        write_atomic(directory / name, text.encode())
+        with replaced_file(directory / name, flush=False) as file:  # made again after a crash of the machine
+            file.write(text.encode())
     local = {name: text for name, text in sources.items() if not _is_compiled(name)}
     return [
         _unit(directory / name, used, local, text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +23,9 @@ from ait_mlir.runtime.opened import OpenedLibrary
 
 if TYPE_CHECKING:
     from ait_mlir.reference.folds import Fold
+
+_PLAIN = re.compile(r"[\w.]+", re.ASCII)
+"""Names that a text of IR has as they are, without escapes."""
 
 
 class ModelConstants:
@@ -53,7 +57,7 @@ class ModelConstants:
         """
         sizes = artifact.constant_bytes()
         own = [name for name in sizes if name in self._library.constants]
-        sources = {source for fold in self._read_folds for source in fold.source_types()}
+        sources = self._sources_among(own)
         others = [name for name in sizes if name not in self._library.constants or name in sources]
         values: dict[str, Any] = dict.fromkeys(own)
         if is_shared and own and self._library.module.adopt_constants(artifact.constants_key):
@@ -107,6 +111,16 @@ class ModelConstants:
         `do_constant_folding="load"`; else in each run.
         """
         return self.get_constant_names(unbound_constants_only, constant_folding_only=True)
+
+    def _sources_among(self, names: Sequence[str]) -> set[str]:
+        """The names of constants from which others are computed; an empty set if none of `names` is one.
+
+        Parsing the folds of a network takes longer than to look for the names in their text.
+        """
+        text = "" if self._manifest is None else self._manifest.folds
+        if all(_PLAIN.fullmatch(name) and f'"{name}"' not in text for name in names):
+            return set()
+        return {source for fold in self._read_folds for source in fold.source_types()}
 
     @cached_property
     def _read_folds(self) -> list[Fold]:
