@@ -192,6 +192,7 @@ def _plan(
     """The plan of a module and the values of its folds, from the cache if a plan of an equal module was kept and
     nobody observes the passes. Warns of slow launches."""
     from ait_mlir import kept_plans
+    from ait_mlir.selection.select import Selections, kept_selections
 
     key = None if observe is not None else kept_plans.key_of(module, options, constants)
     if key is not None and (plan := kept_plans.kept_plan(key)) is not None:
@@ -200,12 +201,13 @@ def _plan(
             _warn(plan.slow)
             return plan, folding
     is_planned = (options.start or phase_of(module)) == "planned"
-    folding = plan_model(module, options, constants=constants, place=place, source=source, observe=observe)
+    with nullcontext(Selections()) if key is None else kept_selections() as selections:
+        folding = plan_model(module, options, constants=constants, place=place, source=source, observe=observe)
     slow = slow_warnings(module, program_of(module))
     _warn(slow)
     code = emit(module, source, inspected=options.inspected, verified=not is_planned)
     plan = plan_of(module, code, folding, slow, source)
-    if key is not None and not folding.has_failed:
+    if key is not None and key.is_whole(selections) and not folding.has_failed:
         kept_plans.keep_plan(key, plan)
     return plan, folding
 

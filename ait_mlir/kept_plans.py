@@ -15,7 +15,7 @@ import json
 import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,22 +28,46 @@ from ait_mlir.dialects.ait.ranks import ALONE
 from ait_mlir.errors import AitError
 from ait_mlir.host.cache import cache_dir, keep_bytes, kept_bytes
 from ait_mlir.host.cpu import has_bf16_tiles, instruction_sets
+from ait_mlir.host.files import sha256_file
 from ait_mlir.host.settings import keeps_plans
 from ait_mlir.host.sources import package_digest, tables_digest
 from ait_mlir.ir.parser import op_place
+from ait_mlir.lowering.build import header_tree
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.tables import Literal
+from ait_mlir.lowering.toolchain import toolchain
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.json_values import JsonValue
 from ait_mlir.runtime.manifest import manifest_from_json, producers
-from ait_mlir.selection.select import are_selections_kept
+from ait_mlir.selection.measure import current_setting
+from ait_mlir.selection.select import Selections, are_selections_kept
+from ait_mlir.selection.timings import TimingCache
 
 
-def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) -> str | None:
+@dataclass(frozen=True)
+class Key:
+    """The key of a plan."""
+
+    digest: str
+    options: CompileOptions
+    times: str
+    """The state of the times that choose kernels, before the module is planned; "" if only the times of the package count.
+    """
+
+    def is_whole(self, selections: Selections) -> bool:
+        """Whether an equal module gets the same plan, from the choices of its kernels: where times count, each op must
+        have one. A compilation that times kernels changes the state, so only a later one, which finds all times, is
+        kept."""
+        return not self.times or (
+            all(row.reason != "estimate" for row in selections.rows) and _times(self.options) == self.times
+        )
+
+
+def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) -> Key | None:
     """The key of the plan of a module, whose params `known` have data; None if plans like this one are not kept.
 
-    No plan is kept that depends on more than the key: on operators from outside, or on times that are measured. None is
-    kept either for a compilation that prints or records the choices of kernels.
+    No plan is kept that depends on operators from outside, and none for a compilation that prints or records the
+    choices of kernels.
     """
     sources, tables = package_digest(), tables_digest()
     if sources is None or tables is None or not keeps_plans() or outside.rows():
@@ -52,10 +76,9 @@ def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) ->
         return None
     try:
         device, selection, estimates = options.device, options.selection(), table_for(options.device.arch)
-    except AitError:
+        times = _times(options)
+    except (AitError, OSError):
         return None  # planning raises the error with a place in the module
-    if "measure=" in selection or "known=" in selection:
-        return None
     plain = replace(
         options,
         arch=device.arch,
@@ -68,29 +91,41 @@ def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) ->
     machine = (has_bf16_tiles(), sorted(instruction_sets())) if device.kind == "cpu" else ()
     named = (estimates,) if os.environ.get("AIT_ESTIMATES") else ()  # the table of the package is in `tables`
     digest = hashlib.sha256()
-    for part in (sources, tables, plain, selection, device, machine, named, producers(), sorted(known), str(module)):
+    parts = (sources, tables, plain, selection, times, device, machine, named, producers(), sorted(known), str(module))
+    for part in parts:
         text = str(part).encode(errors="surrogatepass")
         digest.update(len(text).to_bytes(8, "little") + text)
     for place in (op_place(op) for op in module.walk()):
         digest.update(repr(place).encode())
-    return digest.hexdigest()
+    return Key(digest.hexdigest(), options, times)
 
 
-def kept_plan(key: str) -> Plan | None:
+def _times(options: CompileOptions) -> str:
+    """The state of the times that `options` choose kernels by: the cache of times, and what times of it count here."""
+    selection = options.selection()
+    if "measure=" not in selection and "known=" not in selection:
+        return ""
+    device, path = options.device, TimingCache().path
+    tools, headers = toolchain(device.kind, device.arch), header_tree()
+    kept = sha256_file(path) if path.is_file() else ""
+    return repr((kept, current_setting(device.kind), tools.identity, tools.compile_flags, headers))
+
+
+def kept_plan(key: Key) -> Plan | None:
     """The plan that was kept under a key; None if there is none, or if it is damaged."""
     with contextlib.suppress(AitError, OSError, ValueError):
-        if (data := kept_bytes(_path(key), key)) is not None:
+        if (data := kept_bytes(_path(key.digest), key.digest)) is not None:
             return _plan_of(json.loads(zlib.decompress(data)))
     return None
 
 
-def keep_plan(key: str, plan: Plan) -> None:
+def keep_plan(key: Key, plan: Plan) -> None:
     """Keep a plan, unless it has files outside of the cache or several ranks. Without room nothing is kept."""
     if plan.libraries or plan.ranks is not ALONE:
         return
     text = json.dumps(dict(_members(plan)))
     with contextlib.suppress(AitError, OSError):
-        keep_bytes(zlib.compress(text.encode(), 1), _path(key), key)
+        keep_bytes(zlib.compress(text.encode(), 1), _path(key.digest), key.digest)
 
 
 def _path(key: str) -> Path:

@@ -125,6 +125,11 @@ def _flags(tools: Toolchain) -> Iterator[str]:
     return (flag for flag in tools.compile_flags if flag != str(cpp_root() / "include"))
 
 
+def header_tree() -> str:
+    """A digest of all our headers."""
+    return _tree(cpp_root() / "include")
+
+
 def headers_of(texts: Iterable[str]) -> Iterator[str]:
     """Name and text of each of our headers that these texts include, directly or indirectly."""
     include = cpp_root() / "include"
@@ -253,7 +258,7 @@ def _runtime_units(
     """The units of the sources in folders of `runtime/src`, and of `more` sources that include its headers."""
     root = cpp_root()
     sources = sorted(p for name in folders for p in (root / "src" / name).glob("*.cc") if p.name not in without)
-    headers = _digest(_tree(root / "include"), _tree(root / "src", "*.h"))
+    headers = _digest(header_tree(), _tree(root / "src", "*.h"))
     common = _common_toolchain(sanitizer)
 
     def unit(path: Path) -> Unit:

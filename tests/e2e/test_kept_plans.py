@@ -24,6 +24,7 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.reference.folds import Fold
 from ait_mlir.runtime import Model, artifact
 from ait_mlir.selection.select import kept_selections
+from ait_mlir.selection.timings import TimingCache
 
 TEXT = """
 ait.graph @kept(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 4} {
@@ -253,17 +254,37 @@ def test_a_plan_under_the_name_of_another_is_not_taken(compiled: Compiler) -> No
 def test_writers_do_not_disturb_each_other(compiled: Compiler, tmp_path: Path) -> None:
     compiled()
     (entry,) = compiled.entries()
-    plan = kept_plans.kept_plan(entry.name)
+    key = kept_plans.Key(entry.name, CompileOptions(), "")
+    plan = kept_plans.kept_plan(key)
     assert plan is not None
 
     def work(i: int) -> bool:
-        kept_plans.keep_plan(entry.name, plan)
-        found = kept_plans.kept_plan(entry.name)
+        kept_plans.keep_plan(key, plan)
+        found = kept_plans.kept_plan(key)
         return found is None or found == plan
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(40)))
-    assert kept_plans.kept_plan(entry.name) == plan
+    assert kept_plans.kept_plan(key) == plan
+
+
+def test_where_times_decide_they_are_a_part_of_the_key(
+    compiled: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIT_TIMINGS", str(tmp_path / "timings.sqlite3"))
+    options = CompileOptions(measure=True, budget=0.0)
+    compiled(options)
+    assert compiled.entries() == []  # the kernel of the product is chosen by estimate
+    text = re.sub("  %[wc124] = .*\n", "", TEXT).replace("%3 = ait.expand %c", "%4 = ait.exp %x")
+    for _ in range(2):
+        compiled(options, {}, text)
+    assert (compiled.planned, len(compiled.entries())) == (2, 1)
+    TimingCache().keep_choice("of another task", "a choice")
+    compiled(options, {}, text)
+    assert (compiled.planned, len(compiled.entries())) == (3, 2)
+    monkeypatch.setattr(kept_plans, "current_setting", lambda kind: "another driver")
+    compiled(options, {}, text)
+    assert (compiled.planned, len(compiled.entries())) == (4, 3)
 
 
 def test_slow_launches_are_told_again(compiled: Compiler) -> None:
