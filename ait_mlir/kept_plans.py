@@ -51,7 +51,7 @@ class Key:
     digest: str
     options: CompileOptions
     times: str
-    """The state of the times that choose kernels, before the module is planned; "" if only the times of the package count.
+    """The state of the times that choose kernels, before the module is planned; "" if only the package's times count.
     """
 
     def is_whole(self, selections: Selections) -> bool:

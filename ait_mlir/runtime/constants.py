@@ -118,7 +118,7 @@ class ModelConstants:
         Parsing the folds of a network takes longer than to look for the names in their text.
         """
         text = "" if self._manifest is None else self._manifest.folds
-        if all(_PLAIN.fullmatch(name) and f'"{name}"' not in text for name in names):
+        if all(_PLAIN.fullmatch(name) and f'ait.param "{name}"' not in text for name in names):
             return set()
         return {source for fold in self._read_folds for source in fold.source_types()}
 

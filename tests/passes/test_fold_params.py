@@ -20,6 +20,7 @@ from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.fold_params import fold_params
+from ait_mlir.reference import folds as reference_folds
 from ait_mlir.reference.folds import Fold, read_folds, write_folds
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.runtime import Model
@@ -502,3 +503,13 @@ def test_a_short_value_of_constants_becomes_a_constant():
 def test_the_size_and_the_cost_decide(what: str, ops: str, rows: int, folds: int):
     column = f"%c = ait.constant 0.5 : !ait.tensor<{rows} x 1 x f32>\n  "
     assert len(fold_params(table(column + ops, rows), ())) == folds, what
+
+
+def test_a_model_reads_its_folds_when_their_sources_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not when it is loaded: parsing the folds of a network takes longer than the rest of the load."""
+    texts: list[str] = []
+    monkeypatch.setattr(reference_folds, "read_folds", lambda text: texts.append(text) or read_folds(text))
+    path = compile_module(parsed(BLOCK), output=tmp_path / "m.ait", constants=data())
+    with Model(path) as model:
+        assert texts == []
+        assert {"w"} <= set(model.get_constant_names(False)) and len(texts) == 1
