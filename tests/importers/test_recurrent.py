@@ -88,6 +88,17 @@ def test_a_text_classifier_agrees_with_eager() -> None:
             torch.testing.assert_close(compiled(ids), model(ids))
 
 
+def test_steps_of_few_rows_on_a_cpu_agree_with_eager() -> None:
+    """130 columns are no multiple of a run of columns, and enough for several threads."""
+    torch.manual_seed(0)
+    model = nn.LSTM(9, 130, num_layers=2, bidirectional=True).eval()
+    x = torch.randn(11, 5, 9)
+    compiled = ait_mlir.compile(model, (x,), dynamic_shapes=({0: SEQ, 1: BATCH},))
+    for steps, batch in ((1, 1), (11, 5)):
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x[:steps, :batch]), model(x[:steps, :batch]))
+
+
 def test_the_product_with_the_inputs_stands_in_front_of_the_loop() -> None:
     ids = torch.ones(2, 7, dtype=torch.int64)
     text = str(from_torch(Classifier().eval(), (ids,), dynamic_shapes=({1: SEQ},)).module)

@@ -1,4 +1,4 @@
-"""Recurrent layers of PyTorch become one launch a layer and direction on CUDA, with the meaning of their loops."""
+"""Recurrent layers of PyTorch become one launch a layer and direction, with the meaning of their loops."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_the_meaning_stays(name: str) -> None:
         np.testing.assert_allclose(found[output], value, rtol=1e-12, atol=1e-12)
 
 
-def planned(layer: nn.Module, *shape: int) -> ModuleOp:
+def planned(layer: nn.Module, *shape: int, options: CompileOptions = CompileOptions("cuda", "sm_90a")) -> ModuleOp:
     dtype = next(layer.parameters()).dtype
     module = from_torch(layer.eval(), (torch.zeros(*shape, dtype=dtype),)).module
-    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
+    run_to_phase(module, "planned", options)
     return module
 
 
@@ -61,6 +61,12 @@ def test_a_layer_is_one_launch_behind_its_product(dtype: torch.dtype) -> None:
     assert names[1].startswith("recurrence") and not any("recurrence" in n for n in (names[0], *names[2:])), names
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     assert not list(slow_launches(module, program, CUDA))  # steps that wait for each other are no bytes
+
+
+@pytest.mark.parametrize(("batch", "formed"), [(1, True), (4, True), (64, False)])
+def test_on_a_cpu_few_rows_are_one_launch(batch: int, formed: bool) -> None:
+    module = planned(nn.LSTM(64, 128), 50, batch, 64, options=CompileOptions("cpu"))
+    assert formed == any("recurrence" in op.kernel.string_value() for op in module.walk() if isinstance(op, LaunchOp))
 
 
 def test_a_weight_that_does_not_fit_keeps_the_loop() -> None:

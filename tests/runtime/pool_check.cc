@@ -66,6 +66,22 @@ void check_nested() {
   expect(met == 8 * 16, "inner loops stay on their thread");
 }
 
+/// A step meets each number once, and finds all that the step before has written.
+void check_steps() {
+  for (const int64_t count : {0, 1, 2, 9, 37, 1000}) {
+    const int64_t steps = 50;
+    std::vector<int64_t> rows[2] = {std::vector<int64_t>(size_t(count), 0), std::vector<int64_t>(size_t(count), -1)};
+    std::atomic<int64_t> stale{0};
+    ait::parallel_steps(steps, count, ait::num_threads(), [&](int64_t step, int64_t first, int64_t last) {
+      const std::vector<int64_t>& before = rows[step % 2];
+      for (const int64_t value : before) stale += value != step;
+      for (int64_t i = first; i < last; ++i) rows[(step + 1) % 2][size_t(i)] = before[size_t(count - 1 - i)] + 1;
+    });
+    expect(stale == 0, "a step finds the results of the one before");
+    for (const int64_t value : rows[steps % 2]) expect(value == steps, "each number is met once in each step");
+  }
+}
+
 /// The first exception reaches the caller, and loops work afterwards.
 void check_exceptions() {
   for (int round = 0; round < 50; ++round) {
@@ -165,6 +181,7 @@ int main(int count, char** arguments) {
   if (count > 1) return std::printf("%d\n", ait::num_threads()), 0;
   check_counts();
   check_nested();
+  check_steps();
   if (ait::num_threads() > 1) {
     check_exceptions();
     check_callers();

@@ -41,7 +41,6 @@ RECURRENCE = Spec(
     ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 0, "s": 4}),
     ("f16", "bf16", "f32"),
     without={
-        "cpu": "a CPU has no kernel for it, and no pass makes it there",
         "rocm": "HIP has no kernel for it, and no pass makes it there",
         "codegen": "the corpus has the scans that it is made of",
         "graphs": "errors of a step grow with random weights; tests/e2e/test_scans.py has graphs",

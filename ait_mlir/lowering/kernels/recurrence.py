@@ -1,4 +1,5 @@
-"""Recurrences in one launch on tensor cores: clusters of blocks keep the weight and exchange the state."""
+"""Recurrences in one launch: on a card, clusters of blocks keep the weight and exchange the state; on a CPU, threads
+keep their columns of the state."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.gemm_packed import RATE
 from ait_mlir.lowering.kernels.loops import broadcast_strides, nest, pack
 from ait_mlir.lowering.regions import functor, functor_name
 
@@ -52,6 +54,13 @@ START_SECONDS = 3e-6
 """Reading the weight."""
 SPREAD = 0.85
 """The share of the multiprocessors that clusters can use."""
+# Estimates of a CPU.
+FEW_ROWS = 4
+"""Rows of the batch that are multiplied as fast as by the packed product: both wait for the weight."""
+DOT_RATE = 0.6 * RATE
+"""Operations per second of more rows."""
+STEP_SECONDS = 1e-6
+"""Threads that wait for each other, and the cell."""
 
 
 def _parts(size: int, part: int) -> int:
@@ -228,34 +237,74 @@ class RecurrenceKernel(Kernel[RecurrenceOp]):
             raise ValueError(problem)
 
     def accepts(self, op: RecurrenceOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return position != 0 or is_contiguous(tensor_type(op.weight).dims, strides, scope)
+        return accepts_strides(op, position, strides, scope)
 
     def emit(self, launch: Launch[RecurrenceOp]) -> Emission:
-        op, dims, states = launch.op, launch.dims, len(launch.op.init)
+        op, weight = launch.op, launch.ins[0]
         plan = self._plan(op, launch.config, launch.target)
-        weight, init, inputs = launch.ins[0], launch.ins[1 : 1 + states], launch.ins[1 + states :]
-        shape = (op.steps, op.batch, op.hidden)
-
-        def listed(args: Sequence[Arg], rank: int) -> str:
-            loops = nest(shape[3 - rank :], [broadcast_strides(a, shape[3 - rank :]) for a in args])
-            return pack(args, loops, 0, dims)
-
-        lists = (
-            listed(init, 2),
-            listed(inputs, 3),
-            listed(launch.outs[:states], 2),
-            listed(launch.outs[states:], 3),
-        )
         name = functor_name(op.body.block.ops)
         numbers = ", ".join(map(str, astuple(plan)))
         constant = "true" if weight.constant else "false"
-        backward = "true" if op.reverse is not None else "false"
         return launch.call(
             "recurrence",
             f"recurrence<{name}, ait::gpu::RecurrencePlan<{numbers}>, {constant}>(ctx, "
-            f"{launch.cpp(op.steps, op.batch)}, {backward}, {weight.name}, {', '.join(lists)})",
+            f"{launch.cpp(op.steps, op.batch)}, {_operands(launch)})",
             functor(op.body, name),
         )
 
 
-KERNELS = (RecurrenceKernel(),)
+class CpuRecurrence(Kernel[RecurrenceOp]):
+    """`ait.recurrence` on a CPU: threads share the columns of the state, and wait for each other after each step."""
+
+    name = "recurrence"
+    ops = (RecurrenceOp,)
+
+    def matches(self, op: RecurrenceOp, target: Target) -> bool:
+        return target.kind == "cpu" and tensor_type(op.weight).element_type in (f16, bf16, f32, f64)
+
+    def seconds(self, op: RecurrenceOp, target: Target) -> float:
+        env = estimate_env(scope_of(op))
+        batch, hidden = op.batch.evaluate(env), op.hidden.evaluate(env)
+        rate = RATE if batch <= FEW_ROWS else DOT_RATE
+        step = STEP_SECONDS + 2.0 * batch * op.gates * hidden * hidden / rate
+        return target.launch_seconds + op.steps.evaluate(env) * step
+
+    def accepts(self, op: RecurrenceOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return accepts_strides(op, position, strides, scope)
+
+    def emit(self, launch: Launch[RecurrenceOp]) -> Emission:
+        op = launch.op
+        name = functor_name(op.body.block.ops)
+        return launch.call(
+            "recurrence",
+            f"recurrence<{name}, {op.gates}>(ctx, {launch.cpp(op.steps, op.batch, op.hidden)}, {_operands(launch)})",
+            functor(op.body, name),
+        )
+
+
+def accepts_strides(op: RecurrenceOp, position: int, strides: Strides, scope: Scope) -> bool:
+    """Whether a kernel reads an operand with these strides: the weight is row-major."""
+    return position != 0 or is_contiguous(tensor_type(op.weight).dims, strides, scope)
+
+
+def _operands(launch: Launch[RecurrenceOp]) -> str:
+    """The direction, the weight, and the lists of initial states, inputs, last states and stacked results."""
+    op, dims, states = launch.op, launch.dims, len(launch.op.init)
+    weight, init, inputs = launch.ins[0], launch.ins[1 : 1 + states], launch.ins[1 + states :]
+    shape = (op.steps, op.batch, op.hidden)
+
+    def listed(args: Sequence[Arg], rank: int) -> str:
+        loops = nest(shape[3 - rank :], [broadcast_strides(a, shape[3 - rank :]) for a in args])
+        return pack(args, loops, 0, dims)
+
+    lists = (
+        listed(init, 2),
+        listed(inputs, 3),
+        listed(launch.outs[:states], 2),
+        listed(launch.outs[states:], 3),
+    )
+    backward = "true" if op.reverse is not None else "false"
+    return f"{backward}, {weight.name}, {', '.join(lists)}"
+
+
+KERNELS = (RecurrenceKernel(), CpuRecurrence())

@@ -7,6 +7,7 @@
 #ifndef AIT_PARALLEL_H_
 #define AIT_PARALLEL_H_
 
+#include <sched.h>
 #include <stdint.h>
 
 #include <atomic>
@@ -65,6 +66,60 @@ void run_chunks(int64_t count, int64_t size, const Each& each) {
 /// Chunks for each thread: where one is held up, the others take its work.
 inline constexpr int64_t kChunksOfThread = 4;
 
+/// The most pieces of a step of `parallel_steps`.
+inline constexpr int64_t kMostPieces = 256;
+
+/// @brief Work in steps, each of pieces that do not depend on each other; a step begins when all pieces of the one before have ended.
+///
+/// A thread prefers the same pieces in each step, in one order and then in the other, so that it finds in its cache what it read last. It takes
+/// pieces of others when its own are done, so no step waits for a thread that has not come.
+template <class Each>
+class Steps {
+ public:
+  Steps(int64_t steps, int64_t pieces, int threads, const Each& each) : steps_(steps), pieces_(pieces), threads_(threads), each_(each) {
+    for (int64_t piece = 0; piece < pieces; ++piece) begun_[piece].store(0, std::memory_order_relaxed);
+  }
+
+  /// Works on all steps that have not ended, as thread `number` of those below `threads`.
+  void work(int64_t number) {
+    const int64_t first = number * pieces_ / threads_, last = (number + 1) * pieces_ / threads_;
+    for (int64_t step = ended_.load(std::memory_order_acquire) / pieces_; step < steps_; ++step) {
+      for (int64_t looks = 0; ended_.load(std::memory_order_acquire) < step * pieces_; ++looks) wait(looks);
+      const bool backward = step % 2 != 0;
+      for (int64_t i = 0; i < last - first; ++i) take(step, backward ? last - 1 - i : first + i);
+      for (int64_t i = 0; i < pieces_ - (last - first); ++i) take(step, (backward ? last + i : first - 1 - i + pieces_) % pieces_);
+    }
+  }
+
+ private:
+  void take(int64_t step, int64_t piece) {
+    int64_t begun = step;
+    if (!begun_[piece].compare_exchange_strong(begun, step + 1, std::memory_order_relaxed)) return;
+    each_(step, piece);
+    ended_.fetch_add(1, std::memory_order_release);
+  }
+
+  /// A thread that waits for long lets others run: the one that it waits for may need its processor.
+  static void wait(int64_t looks) {
+    constexpr int64_t kMostLooks = 1000;
+    if (looks < kMostLooks) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      __asm__ volatile("yield");
+#endif
+    } else {
+      sched_yield();
+    }
+  }
+
+  const int64_t steps_, pieces_;
+  const int threads_;
+  const Each& each_;
+  std::atomic<int64_t> ended_{0};              ///< pieces of all steps
+  std::atomic<int64_t> begun_[kMostPieces];    ///< of each piece, how many steps have begun it
+};
+
 }  // namespace detail
 
 /// @brief Calls each(first, last) for ranges of neighbours that make up the numbers below `count`; threads share the ranges if `is_shared`.
@@ -91,6 +146,21 @@ void parallel_tasks(int64_t count, int threads, const Each& each) {
   if (count <= 0) return;
   detail::run_chunks(count, threads == 1 ? count : 1, [&each](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) each(i);
+  });
+}
+
+/// @brief Calls each(step, first, last) for ranges of neighbours that make up the numbers below `count`, in each step below `steps`; a step begins
+/// when the one before has ended. `each` throws nothing. Threads share the ranges of a step if `threads` is more than 1.
+template <class Each>
+void parallel_steps(int64_t steps, int64_t count, int threads, const Each& each) {
+  if (steps <= 0 || count <= 0) return;
+  constexpr int64_t kMost = detail::kMostPieces / detail::kChunksOfThread;
+  const int64_t wanted = threads == 1 ? 1 : detail::kChunksOfThread * (threads < kMost ? threads : kMost);
+  const int64_t size = (count + wanted - 1) / wanted;
+  const auto piece = [&each, count, size](int64_t step, int64_t i) { each(step, i * size, (i + 1) * size < count ? (i + 1) * size : count); };
+  detail::Steps<decltype(piece)> all(steps, (count + size - 1) / size, threads, piece);
+  detail::run_chunks(threads, 1, [&all](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) all.work(i);
   });
 }
 

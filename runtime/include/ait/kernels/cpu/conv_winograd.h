@@ -6,7 +6,7 @@
 /// Algorithms for Convolutional Neural Networks", 2016). All of it is in f32. The transforms of inputs and results are sums, so that errors
 /// stay near those of the direct sums, relative to the largest numbers of a tile. A tile with infinities or NaN is computed directly.
 ///
-/// A task owns a block of tiles and some panels. The transformed inputs of the block stay in its second-level cache from panel to panel.
+/// A task owns a block of tiles and some panels. The transformed inputs of the block stay in the second-level cache from panel to panel.
 #ifndef AIT_KERNELS_CPU_CONV_WINOGRAD_H_
 #define AIT_KERNELS_CPU_CONV_WINOGRAD_H_
 
@@ -15,6 +15,7 @@
 #include "ait/context.h"
 #include "ait/kernels/conv_shape.h"
 #include "ait/kernels/cpu/gemm_few.h"
+#include "ait/kernels/cpu/gemm_gathered.h"
 #include "ait/kernels/cpu/gemm_stage.h"
 #include "ait/parallel.h"
 
@@ -188,33 +189,32 @@ int32_t conv_winograd(const Context& ctx, const GemmShape& shape, const ConvInpu
   static_assert(std::is_same_v<compute_t<T>, float>, "the sums are of f32");
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   using Call = detail::Winograd<F, T, D, E...>;
-  constexpr int64_t kRows = detail::kPanelRows;
   const float* const panels = reinterpret_cast<const float*>(weight);
   Call work{shape, x, panels, d, extra, (x.places[1] + 1) / 2, (x.places[0] + 1) / 2, 0, 0};
   // Lines of a power of two would share few sets of the first-level cache.
   work.pitch = (x.depth + Call::kLine - 1) / Call::kLine * Call::kLine + Call::kLine;
   const int64_t tiles = work.tiles(), panels_count = (shape.n + Call::kColumns - 1) / Call::kColumns;
-  const int threads = threads_for(shape.m * shape.outer * shape.inner * shape.n * shape.k);
+  const int64_t products = shape.m * shape.outer * shape.inner * shape.n * shape.k;
+  const int threads = threads_for(products);
   int64_t most = detail::kWinogradBytes / int64_t(sizeof(float)) / (Call::kTaps * work.pitch);
   most = most < detail::kWinogradLeast ? detail::kWinogradLeast : (most < detail::kWinogradMost ? most : detail::kWinogradMost);
-  while (most > 2 * detail::kWinogradLeast && (tiles + most - 1) / most < 2 * threads) most /= 2;
-  const int64_t pieces = (tiles + most - 1) / most;
-  work.block = ((tiles + pieces - 1) / pieces + kRows - 1) / kRows * kRows;
-  const int64_t blocks = (tiles + work.block - 1) / work.block;
-  // Columns are cut only as far as the threads need work: each cut transforms the inputs again.
-  const int64_t wanted = blocks >= threads ? 1 : (threads + blocks - 1) / blocks;
-  const int64_t share = (panels_count + (wanted < panels_count ? wanted : panels_count) - 1) / (wanted < panels_count ? wanted : panels_count);
-  const int64_t cuts = (panels_count + share - 1) / share;
+  const detail::RowPieces pieces(tiles, most, detail::kWinogradLeast, 1);
+  work.block = pieces.size;
+  const int64_t blocks = pieces.count;
+  // Columns are cut only as far as the threads need work; a thread does not transform the inputs of the next cut again.
+  const detail::ColumnCuts columns(panels_count, (detail::tasks_for(products, threads) + blocks - 1) / blocks);
+  const int64_t share = columns.share, cuts = columns.cuts, call = detail::panel_call();
   AllOf enough;
   parallel_tasks(blocks * cuts, threads, [&](int64_t task) {
-    static thread_local Scratch scratch;
-    float* const inputs = static_cast<float*>(scratch.get(size_t(work.input_floats() + work.sum_floats()) * sizeof(float)));
-    enough.note(inputs != nullptr);
-    if (inputs == nullptr) return;
-    float* const sums = inputs + work.input_floats();
+    detail::GatherScratch& scratch = detail::gather_scratch();
+    float* const inputs = static_cast<float*>(scratch.rows.get(size_t(work.input_floats()) * sizeof(float)));
+    float* const sums = static_cast<float*>(scratch.staged.get(size_t(work.sum_floats()) * sizeof(float)));
+    enough.note(inputs != nullptr && sums != nullptr);
+    if (inputs == nullptr || sums == nullptr) return;
     const int64_t t0 = task / cuts * work.block, t1 = t0 + work.block < tiles ? t0 + work.block : tiles;
     const int64_t begin = task % cuts * share, end = begin + share < panels_count ? begin + share : panels_count;
-    work.transform_inputs(t0, t1, inputs);
+    if (scratch.call != call || scratch.piece != task / cuts) work.transform_inputs(t0, t1, inputs);
+    scratch.call = call, scratch.piece = task / cuts;
     for (int64_t n0 = begin * Call::kColumns; n0 < end * Call::kColumns; n0 += Call::kColumns) {
       work.multiply(t1 - t0, n0, inputs, sums);
       work.finish(t0, t1, n0, sums);

@@ -183,6 +183,8 @@ inline void store_run(const compute_t<D>* from, int64_t count, D* to, int64_t st
 template <class... E>
 struct Operands {
   bool are_lines() const { return true; }
+  /// Fetches columns [col, col + count) of a row of the operands, unless they are the same in all rows.
+  __attribute__((always_inline)) void fetch(int64_t, int64_t, int64_t, int64_t, int64_t) const {}
 
   template <class F, int kCount, class A, class O, class... Loaded>
   __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,
@@ -214,6 +216,13 @@ struct Operands<E, Rest...> {
   Operands<Rest...> rest;
 
   bool are_lines() const { return first.col == 1 && rest.are_lines(); }
+  __attribute__((always_inline)) void fetch(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count) const {
+    if (first.row != 0 && first.col == 1) {
+      const char* const from = reinterpret_cast<const char*>(first.at(outer, inner) + row * first.row + col);
+      for (int64_t at = 0; at < count * int64_t(sizeof(E)); at += 64) __builtin_prefetch(from + at, 0, 3);
+    }
+    rest.fetch(outer, inner, row, col, count);
+  }
 
   template <class F, int kCount, class A, class O, class... Loaded>
   __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,
@@ -257,6 +266,9 @@ struct Operands<Further<D>, Rest...> {
   Operands<Rest...> rest;
 
   bool are_lines() const { return first.col == 1 && rest.are_lines(); }
+  __attribute__((always_inline)) void fetch(int64_t outer, int64_t inner, int64_t row, int64_t col, int64_t count) const {
+    rest.fetch(outer, inner, row, col, count);
+  }
 
   template <class F, int kCount, class A, class O, class... Loaded>
   __attribute__((always_inline)) void run_line(int64_t outer, int64_t inner, int64_t row, int64_t col, const A* acc, O* out,

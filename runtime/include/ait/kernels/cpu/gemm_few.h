@@ -71,51 +71,82 @@ inline void dot(const A* const* a, const A* const* b, int64_t depth, A (*sums)[k
   }
 }
 
-/// @brief Columns [n0, n1) of `kRows` rows of one batch.
-template <int kRows, class F, class T, class D, class... E>
-void dot_columns(int64_t o, int64_t bi, int64_t n0, int64_t n1, int64_t depth, const Matrices<const T>& a, const Matrices<const T>& b,
-                 const Matrices<D>& d, const Operands<E...>& extra) {
+/// @brief The dot product of two runs. Four parts of the second one are summed side by side, so that memory is read in order, from one place.
+template <class A>
+inline A dot_in_order(const A* a, const A* b, int64_t depth) {
+  using V = Vector<A>;
+  constexpr int64_t kStep = kLanes<A>;
+  constexpr int kParts = 4;
+  V acc[kParts] = {};
+  int64_t k = 0;
+  const auto add = [&](int part, int64_t at) __attribute__((always_inline)) {
+    acc[part] += *reinterpret_cast<const V*>(a + at) * *reinterpret_cast<const V*>(b + at);
+  };
+  for (; k + kParts * kStep <= depth; k += kParts * kStep) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part) add(part, k + part * kStep);
+  }
+  for (; k + kStep <= depth; k += kStep) add(0, k);
+  A sum = sum_lanes<A>((acc[0] + acc[1]) + (acc[2] + acc[3]));
+  for (; k < depth; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+/// @brief sums[r][c] = the dot product of row r of `a` and column c of `b` over `depth` elements, for `count` columns, at most kGemmColumns.
+/// @param row elements from one row of `a` to the next; @param col from one column of `b` to the next
+template <int kRows, class T>
+void dot_products(const T* a, int64_t row, const T* b, int64_t col, int64_t count, int64_t depth, compute_t<T> (*sums)[kGemmColumns]) {
   using A = compute_t<T>;
   constexpr bool kInPlace = std::is_same_v<T, A>;
   constexpr int kColumns = 8 / kRows;
   alignas(64) A rows[kInPlace ? 1 : kRows][kInPlace ? 1 : kDotDepth], columns[kInPlace ? 1 : kColumns][kInPlace ? 1 : kDotDepth];
-  A sums[kRows][kGemmColumns];
+  for (int r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < count; ++c) sums[r][c] = A(0);
+  }
+  for (int64_t k = 0; k < depth; k += kDotDepth) {
+    const int64_t run = depth - k < kDotDepth ? depth - k : kDotDepth;
+    const A *x[kRows], *y[kColumns];
+    for (int r = 0; r < kRows; ++r) {
+      const T* const from = a + r * row + k;
+      if constexpr (kInPlace) {
+        x[r] = from;
+      } else {
+        widen<T>(from, run, rows[r]);
+        x[r] = rows[r];
+      }
+    }
+    const auto column = [&](int64_t c, int slot) {
+      const T* const from = b + c * col + k;
+      if constexpr (kInPlace) {
+        y[slot] = from;
+      } else {
+        widen<T>(from, run, columns[slot]);
+        y[slot] = columns[slot];
+      }
+    };
+    int64_t c = 0;
+    if constexpr (kRows == 1 && kInPlace) {
+      for (; c < count; ++c) sums[0][c] += dot_in_order<A>(x[0], b + c * col + k, run);
+    }
+    for (; c + kColumns <= count; c += kColumns) {
+      for (int i = 0; i < kColumns; ++i) column(c + i, i);
+      dot<A, kRows, kColumns>(x, y, run, sums, c);
+    }
+    for (; c < count; ++c) {
+      column(c, 0);
+      dot<A, kRows, 1>(x, y, run, sums, c);
+    }
+  }
+}
+
+/// @brief Columns [n0, n1) of `kRows` rows of one batch.
+template <int kRows, class F, class T, class D, class... E>
+void dot_columns(int64_t o, int64_t bi, int64_t n0, int64_t n1, int64_t depth, const Matrices<const T>& a, const Matrices<const T>& b,
+                 const Matrices<D>& d, const Operands<E...>& extra) {
+  compute_t<T> sums[kRows][kGemmColumns];
   for (int64_t n = n0; n < n1; n += kGemmColumns) {
     const int64_t count = n1 - n < kGemmColumns ? n1 - n : kGemmColumns;
-    for (auto& row : sums) {
-      for (A& sum : row) sum = A(0);
-    }
-    for (int64_t k = 0; k < depth; k += kDotDepth) {
-      const int64_t run = depth - k < kDotDepth ? depth - k : kDotDepth;
-      const A *x[kRows], *y[kColumns];
-      for (int r = 0; r < kRows; ++r) {
-        const T* const from = a.at(o, bi) + r * a.row + k;
-        if constexpr (kInPlace) {
-          x[r] = from;
-        } else {
-          widen<T>(from, run, rows[r]);
-          x[r] = rows[r];
-        }
-      }
-      const auto column = [&](int64_t c, int slot) {
-        const T* const from = b.at(o, bi) + (n + c) * b.col + k;
-        if constexpr (kInPlace) {
-          y[slot] = from;
-        } else {
-          widen<T>(from, run, columns[slot]);
-          y[slot] = columns[slot];
-        }
-      };
-      int64_t c = 0;
-      for (; c + kColumns <= count; c += kColumns) {
-        for (int i = 0; i < kColumns; ++i) column(c + i, i);
-        dot<A, kRows, kColumns>(x, y, run, sums, c);
-      }
-      for (; c < count; ++c) {
-        column(c, 0);
-        dot<A, kRows, 1>(x, y, run, sums, c);
-      }
-    }
+    dot_products<kRows, T>(a.at(o, bi), a.row, b.at(o, bi) + n * b.col, b.col, count, depth, sums);
     for (int r = 0; r < kRows; ++r) finish_row<F>(extra, d, o, bi, r, n, count, sums[r]);
   }
 }

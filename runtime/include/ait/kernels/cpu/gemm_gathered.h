@@ -67,14 +67,15 @@ int32_t gemm_gathered(const Context& ctx, const GemmShape& shape, const Gather& 
   const int64_t pitch = (shape.k + kStepsOf<R> - 1) / kStepsOf<R>;
   constexpr int64_t kUnit = (kMatrixUnit ? 2 : 1) * kPanelColumns<T>;  // columns of a task
   const int64_t batches = shape.outer * shape.inner, units = (shape.n + kUnit - 1) / kUnit;
-  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
+  const int64_t products = shape.m * shape.n * shape.k * batches;
+  const int threads = threads_for(products);
   int64_t most = kGatherBytes / int64_t(sizeof(R)) / (pitch > 0 ? pitch : 1);
   most = most < kPanelRows ? kPanelRows : (most < kGatherRows ? most : kGatherRows);
-  const int64_t pieces = (shape.m + most - 1) / most;
-  const int64_t block = ((shape.m + pieces - 1) / pieces + kPanelRows - 1) / kPanelRows * kPanelRows, blocks = (shape.m + block - 1) / block;
-  // Columns are cut only as far as the threads need work.
-  const int64_t wanted = (2 * threads + batches * blocks - 1) / (batches * blocks);
-  const int64_t share = (units + (wanted < units ? wanted : units) - 1) / (wanted < units ? wanted : units), cuts = (units + share - 1) / share;
+  const RowPieces pieces(shape.m, most, most, 1);
+  const int64_t block = pieces.size, blocks = pieces.count;
+  // Columns are cut only as far as the threads need work; a thread does not gather the rows of the next cut again.
+  const ColumnCuts columns(units, (tasks_for(products, threads) + batches * blocks - 1) / (batches * blocks));
+  const int64_t share = columns.share, cuts = columns.cuts;
   const int64_t call = panel_call();
   AllOf enough;
   parallel_tasks(batches * blocks * cuts, threads, [&](int64_t task) {

@@ -30,12 +30,13 @@ int32_t gemm_in_place(const Context& ctx, const GemmShape& shape, const Matrices
     if (shape.m > kAmxFew && shape.k > 0 && may_use_amx()) return gemm_amx<F>(ctx, shape, a, panels, d, extra);
   }
 #endif
-  const int threads = threads_for(shape.m * shape.n * shape.k * batches);
-  const int64_t count = (shape.n + kColumns - 1) / kColumns;
-  int64_t block = kPanelTask;
-  while (block > kPanelStage && block * shape.k * int64_t(sizeof(T)) > kPanelRowsBytes) block /= 2;
-  while (block > 32 && (shape.m + block - 1) / block * count * batches < 2 * threads) block /= 2;
-  const int64_t blocks = (shape.m + block - 1) / block;
+  const int64_t products = shape.m * shape.n * shape.k * batches, count = (shape.n + kColumns - 1) / kColumns;
+  const int threads = threads_for(products);
+  int64_t most = kPanelTask;
+  while (most > kPanelStage && most * shape.k * int64_t(sizeof(T)) > kPanelRowsBytes) most /= 2;
+  // Rows are cut further only as far as the threads need work.
+  const RowPieces pieces(shape.m, most, kPanelLeast, tasks_for(products, threads) / (batches * count));
+  const int64_t block = pieces.size, blocks = pieces.count;
   AllOf enough;
   parallel_tasks(batches * blocks * count, threads, [&](int64_t task) {
     static thread_local Scratch scratch;

@@ -34,6 +34,43 @@ inline constexpr int64_t kPanelTask = 256;
 /// Bytes of those rows, which stay in the second-level cache from panel to panel.
 inline constexpr int64_t kPanelRowsBytes = 800 * 1024;
 
+/// The fewest rows into which rows are cut to give threads work.
+inline constexpr int64_t kPanelLeast = 32;
+
+/// @brief The tasks that so many multiplications are cut into: several for each thread, which end together though some tasks are larger than others,
+/// but none that takes less time than a thread needs to find it.
+inline int64_t tasks_for(int64_t products, int threads) {
+  constexpr int64_t kTasksOfThread = 8, kLeastProducts = 32768;
+  if (threads == 1) return 1;
+  const int64_t most = products / kLeastProducts;
+  return most < kTasksOfThread * threads ? most : kTasksOfThread * threads;
+}
+
+/// @brief Rows in pieces of about the same size, a multiple of kPanelRows: of at most `most` rows, and at least `wanted` pieces where these have
+/// `least` rows or more.
+struct RowPieces {
+  int64_t size, count;
+
+  RowPieces(int64_t rows, int64_t most, int64_t least, int64_t wanted) {
+    const int64_t fewest = (rows + most - 1) / most, highest = (rows + least - 1) / least;
+    int64_t pieces = wanted < highest ? wanted : highest;
+    if (pieces < fewest) pieces = fewest;
+    size = ((rows + pieces - 1) / pieces + kPanelRows - 1) / kPanelRows * kPanelRows;
+    count = (rows + size - 1) / size;
+  }
+};
+
+/// @brief Units of columns in cuts: at least `wanted` cuts where there are as many units.
+struct ColumnCuts {
+  int64_t share, cuts;  ///< units of a cut, and cuts
+
+  ColumnCuts(int64_t units, int64_t wanted) {
+    if (wanted > units) wanted = units;
+    share = (units + wanted - 1) / wanted;
+    cuts = (units + share - 1) / share;
+  }
+};
+
 /// Steps of k that are written out one after another.
 inline constexpr int kPanelUnroll = 4;
 
@@ -152,6 +189,7 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
       for (int r = 0; last && r < rows; ++r) {
         const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
         for (int64_t at = 0; at < kLineBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
+        extra.fetch(o, i, m0 + m + r, n0, columns);
       }
       const char* const fetched = next + tile * depth * step;
       if constexpr (kPairs) {
