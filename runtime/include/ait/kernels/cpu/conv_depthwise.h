@@ -36,6 +36,9 @@ inline void accumulate_tap(const T* x, int64_t step, const A* w, int64_t count, 
 /// Vectors of a block of channels, and neighbouring places whose sums are in registers together.
 inline constexpr int kDepthwiseVectors = kVectorBytes == 64 ? 2 : 1, kDepthwisePlaces = 7;
 
+/// Places of a line that are finished together: their sums fit the first-level cache.
+inline constexpr int64_t kDepthwiseRun = 8 * kDepthwisePlaces;
+
 /// @brief The elements that a block of channels reads, in the memory of the task: [lines, across, channels of the block].
 template <class A>
 struct DepthwiseBlock {
@@ -100,7 +103,7 @@ bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Mat
   block.across = (places - 1) * block.stride[1] + block.dilation[1] * (block.taps[1] - 1) + 1;
   static thread_local Scratch scratch;
   const int64_t inputs = lines * block.across * kChannels, weights = shape.k * kChannels;
-  A* const memory = static_cast<A*>(scratch.get(size_t(inputs + weights + kDepthwisePlaces * kChannels) * sizeof(A)));
+  A* const memory = static_cast<A*>(scratch.get(size_t(inputs + weights + kDepthwiseRun * kChannels) * sizeof(A)));
   if (memory == nullptr) return false;
   block.input = memory, block.weight = memory + inputs;
   A* const sums = block.weight + weights;
@@ -126,13 +129,17 @@ bool depthwise_lines(const GemmShape& shape, const ConvInput<T, R>& x, const Mat
     }
   }
   for (int64_t h = h0; h < h1; ++h) {
-    for (int64_t p = 0; p < places; p += kDepthwisePlaces) {
-      const int64_t some = places - p < kDepthwisePlaces ? places - p : kDepthwisePlaces;
-      sum_some<A, kVectors>(some, block, block.input + ((h - h0) * block.stride[0] * block.across + p * block.stride[1]) * kChannels, sums);
-      for (int64_t i = 0, run; i < some; i += run) {
-        const int64_t number = (image * height + h) * places + p + i, batch = number / shape.m, row = number % shape.m;
-        run = some - i < shape.m - row ? some - i : shape.m - row;
-        finish_rows<F>(extra, d, batch / shape.inner, batch % shape.inner, row, run, c0, count, sums + i * kChannels, kChannels);
+    for (int64_t begin = 0; begin < places; begin += kDepthwiseRun) {
+      const int64_t end = begin + kDepthwiseRun < places ? begin + kDepthwiseRun : places;
+      for (int64_t p = begin; p < end; p += kDepthwisePlaces) {
+        const int64_t some = end - p < kDepthwisePlaces ? end - p : kDepthwisePlaces;
+        sum_some<A, kVectors>(some, block, block.input + ((h - h0) * block.stride[0] * block.across + p * block.stride[1]) * kChannels,
+                              sums + (p - begin) * kChannels);
+      }
+      for (int64_t p = begin, run; p < end; p += run) {
+        const int64_t number = (image * height + h) * places + p, batch = number / shape.m, row = number % shape.m;
+        run = end - p < shape.m - row ? end - p : shape.m - row;
+        finish_rows<F>(extra, d, batch / shape.inner, batch % shape.inner, row, run, c0, count, sums + (p - begin) * kChannels, kChannels);
       }
     }
   }

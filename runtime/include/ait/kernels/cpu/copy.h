@@ -31,6 +31,36 @@ struct Offsets {
   }
 };
 
+/// The offsets of both sides at one linear index after the other over `count` dims, without a division for each.
+class OffsetWalk {
+ public:
+  OffsetWalk(const CopyDim* dims, int count, int64_t linear) : dims_(dims), count_(count) {
+    for (int d = count - 1; d >= 0; --d) {
+      const int64_t quotient = linear / dims[d].size;
+      place_[d] = linear - quotient * dims[d].size;
+      in += place_[d] * dims[d].in;
+      out += place_[d] * dims[d].out;
+      linear = quotient;
+    }
+  }
+  void next() {
+    for (int d = count_ - 1; d >= 0; --d) {
+      in += dims_[d].in;
+      out += dims_[d].out;
+      if (++place_[d] < dims_[d].size) return;
+      in -= dims_[d].size * dims_[d].in;
+      out -= dims_[d].size * dims_[d].out;
+      place_[d] = 0;
+    }
+  }
+  int64_t in = 0, out = 0;
+
+ private:
+  const CopyDim* dims_;
+  int count_;
+  int64_t place_[kMaxCopyRank];
+};
+
 inline int64_t total(const CopyPlan& plan) {
   int64_t elements = 1;
   for (int d = 0; d < plan.rank; ++d) elements *= plan.dims[d].size;
@@ -45,7 +75,15 @@ void copy_runs(const CopyPlan& plan, const Word* in, Word* out) {
   const int64_t run = kRunBytes / static_cast<int64_t>(sizeof(Word));
   const int64_t parts = (n + run - 1) / run;
   const int64_t elements = total(plan);
-  parallel_for(elements / n * parts, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t task) {
+  const bool is_shared = elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes;
+  if (parts == 1) {
+    parallel_ranges(elements / n, is_shared, [=](int64_t first, int64_t last) {
+      OffsetWalk at(plan.dims, outer, first);
+      for (int64_t row = first; row < last; ++row, at.next()) memcpy(out + at.out, in + at.in, static_cast<size_t>(n) * sizeof(Word));
+    });
+    return;
+  }
+  parallel_for(elements / n * parts, is_shared, [=](int64_t task) {
     const int64_t row = task / parts;
     const int64_t begin = (task - row * parts) * run;
     const int64_t count = n - begin < run ? n - begin : run;
@@ -105,9 +143,11 @@ void copy_strided(const CopyPlan& plan, const Word* in, Word* out) {
   const int outer = plan.rank - 1;
   const CopyDim inner = plan.dims[outer];
   const int64_t elements = total(plan);
-  parallel_for(elements / inner.size, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t row) {
-    const Offsets at(plan.dims, outer, row);
-    for (int64_t i = 0; i < inner.size; ++i) out[at.out + i * inner.out] = in[at.in + i * inner.in];
+  parallel_ranges(elements / inner.size, elements * static_cast<int64_t>(sizeof(Word)) >= kParallelBytes, [=](int64_t first, int64_t last) {
+    OffsetWalk at(plan.dims, outer, first);
+    for (int64_t row = first; row < last; ++row, at.next()) {
+      for (int64_t i = 0; i < inner.size; ++i) out[at.out + i * inner.out] = in[at.in + i * inner.in];
+    }
   });
 }
 }  // namespace detail

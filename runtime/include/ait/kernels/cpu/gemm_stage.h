@@ -188,7 +188,7 @@ void gemm_stage(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, int64_
       A* const out = staged + m * kColumns;
       for (int r = 0; last && r < rows; ++r) {
         const char* const to = reinterpret_cast<const char*>(d.at(o, i) + (m0 + m + r) * d.row + n0 * d.col);
-        for (int64_t at = 0; at < kLineBytes; at += 64) __builtin_prefetch(to + at, 1, 3);
+        for (int64_t at = 0; at < columns * int64_t(sizeof(T)); at += 64) __builtin_prefetch(to + at, 1, 3);
         extra.fetch(o, i, m0 + m + r, n0, columns);
       }
       const char* const fetched = next + tile * depth * step;
