@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.recurrence import RecurrenceOp
-from ait_mlir.dialects.ait.traits import Cost
+from ait_mlir.dialects.ait.traits import Collective, Cost
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait_rt.loop import program_ops
 from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, ProgramOp
@@ -104,7 +104,10 @@ def share_of_floor(kernel: KernelOp, target: Target) -> float | None:
 
 
 def slow_launches(module: ModuleOp, program: ProgramOp, target: Target) -> Iterator[SlowLaunch]:
-    """The slow launches of a planned program that matter for its time, the first of each kernel."""
+    """The slow launches of a planned program that matter for its time, the first of each kernel.
+
+    Collectives are left out: the floor has no time of a link between ranks.
+    """
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
     launches = [op for op in program_ops(program.block) if isinstance(op, LaunchOp)]
     seconds: dict[str, float] = {}
@@ -115,7 +118,10 @@ def slow_launches(module: ModuleOp, program: ProgramOp, target: Target) -> Itera
             seconds[name] = 0.0
     least = NOTABLE * sum(seconds[launch.kernel_name] for launch in launches)
     for name, launch in {launch.kernel_name: launch for launch in reversed(launches)}.items():
-        floor = floor_seconds(kernels[name].compute_op(), target)
+        op = kernels[name].compute_op()
+        if isinstance(op, Collective):
+            continue
+        floor = floor_seconds(op, target)
         if seconds[name] > max(SLOW * floor, least):
             yield SlowLaunch(launch, kernels[name], seconds[name], floor)
 

@@ -10,13 +10,16 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from ait_mlir.dialects.ait.collective import CollectiveOp
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
 from ait_mlir.dialects.ait.types import TensorType
+from ait_mlir.dialects.ait_rt.program import ProgramOp
 from ait_mlir.dialects.sdy import SHARDING, Sharding, ShardingAttr, parse_axes
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
+from ait_mlir.lowering.kernels import Target
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.checks.check_semantics import SemanticsChecker
+from ait_mlir.passes.launch_cost import slow_launches
 from ait_mlir.passes.partition import PartitionPass, declare_mesh
 from tests.generator import random_graph
 
@@ -106,6 +109,14 @@ def test_a_wrong_mesh_is_refused(mesh: str, said: str) -> None:
 def test_a_mesh_that_does_not_divide_is_refused() -> None:
     with pytest.raises(AitError, match="dim 0 of param 'up', 32, is not proved to be a multiple of 3"):
         run_to_phase(parse_text(context(), FEED_FORWARD), "fused", CompileOptions(mesh="tp=3"))
+
+
+def test_no_collective_is_called_slow() -> None:
+    module, options = parse_text(context(), FEED_FORWARD), CompileOptions("cuda", "sm_90a", mesh="tp=2")
+    run_to_phase(module, "planned", options)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    assert any(isinstance(op, CollectiveOp) for op in module.walk())
+    assert not list(slow_launches(module, program, Target("cuda", "sm_90a")))
 
 
 def test_a_mesh_for_a_text_without_shardings_is_refused() -> None:
