@@ -83,7 +83,7 @@ def fold_params(
     taken = set(params)
     fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []
-    edges = [(value, _closure(value)) for value in _edges(graph, fixed)]
+    edges = [(value, closure(value)) for value in _edges(graph, fixed)]
     parted = _parted(edges, fixed)
     for value, ops in edges:
         if not _pays(value, ops, parted):
@@ -98,7 +98,7 @@ def fold_params(
         while name in taken:
             name = f"{base}.{len(found)}"
         taken.add(name)
-        found.append((value, Fold(name, _graph_of(value, ops, len(found)))))
+        found.append((value, Fold(name, graph_of(value, ops, len(found)))))
     bound = [fold for _, fold in found if fold.source_types().keys() <= set(known)]
     done = {fold.name for fold in bound} if compute is None else compute(bound)
     left = {fold.name for fold in bound} - set(done)
@@ -138,7 +138,7 @@ def _literal(value: SSAValue, ops: Sequence[Operation]) -> ConstantOp | None:
     if not 0 < t.num_elements().evaluate({}) <= LONGEST_LITERAL:
         return None
     try:
-        numbers = Fold("", _graph_of(value, ops, 0)).value({}).reshape(-1).tolist()
+        numbers = Fold("", graph_of(value, ops, 0)).value({}).reshape(-1).tolist()
     except (ArithmeticError, NotImplementedError, ValueError):
         return None
     numbers = [int(n) if isinstance(n, bool) else n for n in numbers]
@@ -194,7 +194,7 @@ def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:
     ]
 
 
-def _closure(value: SSAValue) -> list[Operation]:
+def closure(value: SSAValue) -> list[Operation]:
     """The ops that compute a value, in order."""
     found: dict[Operation, None] = {}
     pending: list[Operation] = [value.owner] if isinstance(value.owner, Operation) else []
@@ -268,7 +268,7 @@ def _is_worth_computing(t: TensorType, ops: Sequence[Operation]) -> bool:
     return size <= LARGEST_COPY or (size <= LARGEST_TABLE and operations > size)
 
 
-def _graph_of(value: SSAValue, ops: Sequence[Operation], number: int) -> GraphOp:
+def graph_of(value: SSAValue, ops: Sequence[Operation], number: int) -> GraphOp:
     """A graph with copies of these ops and the output `value`."""
     graph = GraphOp(f"fold{number}", [], Scope())
     values: dict[SSAValue, SSAValue] = {}

@@ -170,6 +170,13 @@ PASSES: dict[str, Pass | Patterns] = table(
             capability="float8",
             lacking=True,
         ),
+        Patterns(
+            "convolve-stored",
+            "Convolve integers of 8 bits as they are stored, and scale the sums, where kernels of bytes are faster; let"
+            " what follows make integers again.",
+            ("conv_stored:STORED",),
+            capability="byte_images",
+        ),
         Patterns("fuse-bias", "Let a product add the bias that alone uses it.", ("gemm.epilogue:BIAS",)),
         Patterns(
             "fuse-epilogue",
@@ -328,6 +335,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "partition",
                 "multiply-float8{{{card}}}",
                 "multiply-stored",
+                "convolve-stored{{{card}}}",
                 "widen-float8{{{card}}}",
                 "narrow-row-ops",
                 "fuse-masked-attention",

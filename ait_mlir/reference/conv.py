@@ -77,7 +77,12 @@ def spread(
 @reference(ConvOp)
 def _(c: ConvOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, w, *others = arrays
+    of_integers = x.dtype.kind != "f"
+    if of_integers:  # float64 holds the sums exactly
+        x, w = x.astype(np.float64), w.astype(np.float64)
     numbers = (c.strides(), c.pads(), c.dilations(), c.num_groups())
     result = spread(x, w, *numbers, c.output_pads()) if c.is_transposed() else convolve(x, w, *numbers)
+    if of_integers:
+        result = result.astype(np.int64).astype(np.int32)
     results = ev.run_region(c.epilogue, [result, *others]) if c.epilogue.blocks else [result]
     return ev.whole(results, c)

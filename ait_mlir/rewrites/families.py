@@ -17,6 +17,7 @@ FAMILIES: tuple[str, ...] = (
     "bags",
     "conv",
     "conv_phases",
+    "conv_stored",
     "elementwise.algebra",
     "elementwise.clamp",
     "elementwise.merge",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,55 @@ def test_layers_left_out(network: Network) -> None:
     np.testing.assert_array_equal(made.imported.constants["up.weight"], network.up.weight.detach().numpy())
 
 
+def test_a_bound_leaves_out_the_layers_that_do_most_harm(network: Network) -> None:
+    whole = ait_mlir.quantize(network, [(ids(1),)], "w4a16", max_kl=1.0).report
+    assert whole.kl is not None and not whole.left_out and all(layer.kl for layer in whole.layers)
+    alone = {layer.name: layer.kl or 0 for layer in whole.layers}
+    made = ait_mlir.quantize(network, [(ids(1),)], "w4a16", max_kl=whole.kl * 0.9).report
+    assert made.kl is not None and made.kl <= whole.kl * 0.9 and 1 <= len(made.left_out) < 3
+    assert min(alone[name] for name in made.left_out) >= max(layer.kl or 0 for layer in made.layers)
+    assert made.harm == {name: alone[name] for name in made.left_out}
+    assert all(f"{name} (KL alone" in str(made) for name in made.left_out)
+
+
+class Images(torch.nn.Module):
+    """A stem, a block with a residual, a convolution in groups, a depthwise one, a pool, a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem, self.norm = torch.nn.Conv2d(3, 16, 3, 2, 1, bias=False), torch.nn.BatchNorm2d(16)
+        self.first, self.second = torch.nn.Conv2d(16, 24, 1), torch.nn.Conv2d(24, 16, 3, padding=1)
+        self.groups, self.depth = torch.nn.Conv2d(16, 32, 3, groups=2), torch.nn.Conv2d(32, 32, 3, groups=32)
+        self.head = torch.nn.Linear(32, 10)
+        for values, low, high in ((self.norm.running_var, 0.5, 2.0), (self.norm.running_mean, -0.3, 0.3)):
+            assert values is not None
+            values.uniform_(low, high)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.norm(self.stem(x)))
+        x = torch.relu(x + self.second(torch.relu(self.first(x))))
+        return self.head(torch.relu(self.depth(torch.nn.functional.silu(self.groups(x)))).mean((2, 3)))
+
+
+@pytest.mark.parametrize("recipe", ("w8a8", "w4a16"))
+def test_convolutions(recipe: str) -> None:
+    model = Images().eval()
+    images = torch.randn(2, 3, 13, 11)
+    made = ait_mlir.quantize(model, [(images,)], recipe)
+    assert [layer.name for layer in made.report.layers] == ["stem", "first", "second", "groups", "head"]
+    assert [layer.shape for layer in made.report.layers][:2] == [(16, 3, 3, 3), (24, 1, 1, 16)]
+    compiled = made.compile("cpu")
+    with torch.no_grad():
+        exact, found = model(images), compiled(images)
+    assert made.report.error == pytest.approx(float((found - exact).norm() / exact.norm()), rel=1e-3)
+    assert 0 < made.report.error < BOUNDS[recipe]
+    text = compiled.ir("bufferized")
+    if recipe == "w8a8":  # integers between the convolutions, made where the floats were
+        assert text.count("x ui8>") > 2 and "ait.quantize" not in text
+        assert len(re.findall(r"= ait.conv .*\n +\^bb0\(%\w+: i32", text)) == 3
+
+
 def test_groups_of_zeros_and_f16() -> None:
     weight = np.zeros((2, 300), np.float16)
     weight[0, 200] = 3
@@ -108,13 +158,15 @@ def test_what_is_refused(network: Network) -> None:
         ((network, [], "w8a16"), "needs examples"),
         ((network, [ids(1)], "w8a16"), "an example is a Tensor, expected a tuple"),
         ((network, [(ids(1),)], "w3a16"), "no recipe 'w3a16'; expected one of w8a8, w8a16, w4a16"),
-        ((NoLinear().eval(), [(torch.zeros(2),)], "w8a16"), "the model has no linear layer to quantise"),
+        ((network, [(ids(1),)], "w8a16", 0.0), r"max_kl is 0.0, expected a number of nats above 0"),
+        ((network, [(ids(1),)], "w4a16", 1e-9), r"no layer can be quantised within a divergence of 1e-09: '\w+', which changes"),
+        ((NoLinear().eval(), [(torch.zeros(2),)], "w8a16"), "the model has no linear layer or convolution to quantise"),
     ):
         with pytest.raises(InputError, match=message):
-            ait_mlir.quantize(*arguments)
+            ait_mlir.quantize(*arguments[:3], max_kl=arguments[3] if len(arguments) > 3 else None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no layer matches 'head', which is to be left out; the layers are up, down, turned"):
         ait_mlir.quantize(network, [(ids(1),)], leave_out=["head"])
-    with pytest.raises(InputError, match="no linear layer to quantise that is not left out"):
+    with pytest.raises(InputError, match="no linear layer or convolution to quantise that is not left out"):
         ait_mlir.quantize(network, [(ids(1),)], leave_out=["*"])
     broken = Network().eval()
     broken.up.weight.data[3, 4] = float("nan")

@@ -33,6 +33,19 @@ def conv(
     )
 
 
+def byte_conv(name: str, x: str, weight: str, result: str, clauses: str, w: str = "i8", scaled: str = "") -> Form:
+    """One convolution of numbers of 8 bits, of `T` by `w`. `scaled`: with a scale for each channel, in this type."""
+    body = (
+        " epilogue(%c) {\n  ^bb0(%acc: i32, %c_in: f32):\n    %f = ait.cast %acc : f32\n    %s = ait.mul %f, %c_in : f32\n"
+        f"    %r = ait.cast %s : {scaled}\n    ait.yield %{'s' if scaled == 'f32' else 'r'} : {scaled}\n  }}"
+    )
+    channels = weight.split(" x ")[0]
+    text = f"conv %a, %b {clauses}" + (body if scaled else "")
+    extras = [f"{channels} x f32"] if scaled else []
+    to = f"{result} x {scaled or 'i32'}"
+    return form(name, text, f"{x} x T", f"{weight} x {w}", *extras, to=to, types=("i8", "ui8"))
+
+
 CONV = Spec(
     "conv",
     (
@@ -94,6 +107,12 @@ CONV = Spec(
             strides={0: ("h*6*8", "1", "h", "h*6"), 3: ("h*6*8", "1", "8*h", "h"), 4: ("6*h*16", "6*16", "16", "1")},
             offset=1,
         ),
+        # integers of 8 bits
+        byte_conv("bytes", "b x h x 11 x 8", "24 x 3 x 3 x 8", "b x h x 11 x 24", "pad [1, 1]"),
+        byte_conv("bytes_odd", "b x h x 9 x 3", "50 x 3 x 2 x 3", "b x (h ceildiv 2) x 10 x 50", "stride [2, 1] pad [1, 1]", w="ui8", scaled="i8"),
+        byte_conv("bytes_groups", "b x h x 6 x 24", "36 x 3 x 1 x 8", "b x h x 6 x 36", "pad [1, 0] groups 3", scaled="f32"),
+        byte_conv("bytes_deep", "b x h x 7 x 5", "5 x 3 x 3 x 1", "b x h x 7 x 5", "pad [1, 1] groups 5", scaled="ui8"),
+        byte_conv("bytes_spread", "b x h x 5", "8 x 4 x 5", "b x (2*h + 2) x 8", "transposed stride [2]"),
         # several results
         conv("summed", "b x h x 9 x 64", "72 x 3 x 3 x 64", "b x h x 9 x 72", "pad [1, 1]", stored="T"),
         conv("summed_odd", "b x h x 9 x 6", "5 x 3 x 2 x 6", "b x h x 10 x 5", "pad [1, 1]", stored="T"),

@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def,
 from xdsl.parser import Parser
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes
-from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.dtypes import accumulator_type, is_byte, is_float
 from ait_mlir.dialects.ait.epilogue import EPILOGUE, MAX_RESULTS, infer_results
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -91,6 +91,9 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
     `transposed` computes the transposed convolution: the result at p * stride - pad + i * dilation is the sum over
     places p and taps i of x at p times tap i. It has (size - 1) * stride - pads + dilation * (taps - 1) + output_pad +
     1 places. The weight has the same dims and is not mirrored.
+
+    x and the weight have one type of floats, or each has integers of 8 bits, i8 or ui8. Products of integers are added
+    in i32, which wraps; without an epilogue the result is i32.
 
     With `tf32`, a CUDA card may round operands of f32 to TF32 (10 bits of mantissa); sums are f32.
 
@@ -183,10 +186,11 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
                 "x [N, sizes..., Cin] and the weight [Cout, taps..., Cin / groups] have one to three sizes, "
                 f"got {shape_text(x.dims)} and {shape_text(w.dims)}"
             )
-        if x.element_type != w.element_type:
+        are_bytes = is_byte(x.element_type) and is_byte(w.element_type)
+        if x.element_type != w.element_type and not are_bytes:
             raise self.fail(f"the weight has element type {w.element_type}, but x has {x.element_type}")
-        if not is_float(x.element_type):
-            raise self.fail(f"needs a floating-point type, got {x.element_type}")
+        if not are_bytes and not is_float(x.element_type):
+            raise self.fail(f"needs a floating-point type, or integers of 8 bits, got {x.element_type}")
         self._check_numbers()
         scope, groups = scope_of(self), self.num_groups()
         if groups < 1 or not scope.divisible(w.dims[0], groups):
@@ -196,7 +200,8 @@ class ConvOp(ChannelsLast, HasEpilogue, ContractionExtents, PureOp):
                 f"x has {x.dims[-1]} channels, but the weight is for {w.dims[-1]} in each of {groups} groups "
                 f"(shapes {shape_text(x.dims)} and {shape_text(w.dims)})"
             )
-        return infer_results(self, TensorType.get(self._result_dims(x.dims, w.dims), x.element_type))
+        sums = accumulator_type(x.element_type) if are_bytes else x.element_type
+        return infer_results(self, TensorType.get(self._result_dims(x.dims, w.dims), sums))
 
     def _check_numbers(self) -> None:
         for name, least in LEAST.items():

@@ -29,9 +29,17 @@ class Checkpoint:
     path: Path
     weights: dict[str, StoredWeight]
     plain: dict[str, Array]
+    of_model: Callable[[str], StoredWeight | Array | None] | None = None
+    """For a format with names of its own: the tensor of a param of the model of `transformers`, by the param's name."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.weights or name in self.plain
+
+    def get(self, name: str) -> StoredWeight | Array | None:
+        """The tensor of a name, or of a param of the model of `transformers`; None if there is none."""
+        if name in self:
+            return self.weights.get(name, self.plain.get(name))
+        return None if self.of_model is None else self.of_model(name)
 
     def __repr__(self) -> str:
         size = sum(w.nbytes for w in self.weights.values()) + sum(a.nbytes for a in self.plain.values())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,8 @@ SMALL, LARGE = 32, 256
 """The numbers of a block: of the plain types, and of the K types."""
 
 
-def read(path: Path) -> tuple[dict[str, StoredWeight], dict[str, Array]]:
-    """The quantised weights and the other tensors of a file, by GGUF's names."""
+def read(path: Path) -> tuple[dict[str, StoredWeight], dict[str, Array], ModelNames | None]:
+    """The quantised weights and the other tensors of a file, by GGUF's names, and those of a model's params."""
     try:
         from gguf import GGUFReader
     except ImportError:
@@ -36,16 +39,103 @@ def read(path: Path) -> tuple[dict[str, StoredWeight], dict[str, Array]]:
             continue
         if kind not in READ:
             raise CheckpointError(f"{path}: tensor {name!r} has type {kind}, expected one of {', '.join(READ)}")
-        if len(shape) != 2:
-            raise CheckpointError(f"{path}: tensor {name!r} has {len(shape)} dims, expected 2")
+        if len(shape) not in (2, 3):
+            raise CheckpointError(f"{path}: tensor {name!r} has {len(shape)} dims, expected 2, or 3 of experts")
         block = LARGE if kind.endswith("_K") else SMALL
-        blocks = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(shape[0], shape[1] // block, -1)
-        weights[name] = READ[kind](blocks)
+        rows = math.prod(shape[:-1])
+        blocks = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(rows, shape[-1] // block, -1)
+        weights[name] = replace(READ[kind](blocks), lead=shape[:-1] if len(shape) == 3 else ())
         for part, numbers in weights[name].parts("").items():
             if numbers.dtype == np.float16 and not np.isfinite(numbers).all():
                 where = [int(i) for i in np.argwhere(~np.isfinite(numbers))[0]]
                 raise CheckpointError(f"{path}: tensor {name!r} has a {part[1:]} at {where} that is not finite")
-    return weights, plain
+    return weights, plain, ModelNames.of(reader, {**plain, **weights})
+
+
+UNTURNED = {"qwen2", "qwen2moe", "qwen3", "qwen3moe", "phi3", "starcoder2", "stablelm"}
+"""Architectures whose tensors are those of the model of `transformers`."""
+TURNED = {"llama"}
+"""Those whose heads of q and k have the two halves of each rotated pair side by side: 0, n / 2, 1, n / 2 + 1, ..."""
+MOVED = {"gemma", "gemma2", "gemma3", "nemotron"}
+"""Those whose weights of norms have 1 added."""
+
+
+@dataclass(frozen=True)
+class ModelNames:
+    """The tensors of a file by the names of the params of the model of `transformers`, as its code has them.
+
+    Rows of q and k of Llama are put back into the order of the model, norms of Gemma lose the 1 that was added, and
+    experts are found one by one, or with the first and the second half of their first layer in one tensor.
+    """
+
+    architecture: str
+    tensors: Mapping[str, StoredWeight | Array]
+    names: Any
+    """The table of the package `gguf`."""
+    heads: Mapping[str, Any]
+    """The number of heads by "q" and "k": one, or one for each block."""
+
+    @classmethod
+    def of(cls, reader: Any, tensors: Mapping[str, StoredWeight | Array]) -> ModelNames | None:
+        """The names for the architecture of a file; None for one that is not known here."""
+        from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
+
+        def number(key: str) -> Any:
+            return reader.fields[key].contents() if key in reader.fields else None
+
+        name = number("general.architecture")
+        kinds = [kind for kind, text in MODEL_ARCH_NAMES.items() if text == name]
+        blocks = number(f"{name}.block_count")
+        if name not in UNTURNED | TURNED | MOVED or not kinds or not isinstance(blocks, int):
+            return None
+        queries = number(f"{name}.attention.head_count")
+        heads = {"q": queries, "k": number(f"{name}.attention.head_count_kv") or queries}
+        return cls(name, tensors, get_tensor_name_map(kinds[0], blocks), heads)
+
+    def __call__(self, name: str) -> StoredWeight | Array | None:
+        """The tensor of a param; None if the file has none."""
+        if (expert := re.fullmatch(r"(.+\.experts)\.(\d+)\.(.+)", name)) is not None:
+            found = self._named(f"{expert[1]}.{expert[3]}")
+            number = int(expert[2])
+            if not isinstance(found, StoredWeight):
+                return None if found is None or number >= len(found) else found[number]
+            count = found.scaled.shape[0] // found.shape[0]
+            return found.with_rows(np.arange(number * count, (number + 1) * count)) if number < found.shape[0] else None
+        return self._named(name)
+
+    def _named(self, name: str) -> StoredWeight | Array | None:
+        own = self.names.get_name(name, try_suffixes=(".weight", ".bias"))
+        if own is None:
+            return None
+        own = own if own.endswith((".weight", ".bias")) else f"{own}.weight"
+        if own not in self.tensors and own == "output.weight":
+            own = "token_embd.weight"  # tied
+        if own not in self.tensors and "ffn_gate_up_exps" in own:
+            return self._joined(*(own.replace("gate_up", part) for part in ("gate", "up")))
+        found = self.tensors.get(own)
+        if found is None:
+            return None
+        if self.architecture in MOVED and own.endswith("norm.weight") and not isinstance(found, StoredWeight):
+            return found - np.asarray(1, found.dtype)
+        turned = re.fullmatch(r"blk\.(\d+)\.attn_([qk])\.(weight|bias)", own)
+        if self.architecture in TURNED and turned is not None:
+            heads = self.heads[turned[2]]
+            heads = heads[int(turned[1])] if isinstance(heads, list) else heads
+            rows = found.shape[0]
+            if not heads or rows % (2 * heads):
+                raise CheckpointError(f"tensor {own!r} has {rows} rows, expected an even number for each of {heads} heads")
+            order = np.arange(rows).reshape(heads, -1, 2).swapaxes(1, 2).reshape(-1)
+            return found.with_rows(order) if isinstance(found, StoredWeight) else found[order]
+        return found
+
+    def _joined(self, first: str, second: str) -> StoredWeight | Array | None:
+        """The rows of each expert of two tensors, one after the other."""
+        a, b = self.tensors.get(first), self.tensors.get(second)
+        if isinstance(a, StoredWeight) and isinstance(b, StoredWeight) and len(a.shape) == 3:
+            return a.with_more(b)
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return np.concatenate([a, b], 1)
+        return None
 
 
 def _plain(data: Array, dtype: str, shape: tuple[int, ...]) -> Array:

@@ -64,7 +64,8 @@ def use_checkpoint(
 
     A quantised weight becomes `ait.dequantize` of its stored numbers, in the type of the param. Where its columns are
     in another order, the products with it read x in that order. Other tensors replace the value of a param, converted
-    to its type. `names` gives the name in the checkpoint for the name of a param; by default they are equal. Params
+    to its type. `names` gives the name in the checkpoint for the name of a param; by default they are equal, or for
+    GGUF those of the models of `transformers`. Params
     whose names match one of the patterns `keep` keep their value. Raises `CheckpointError` for a param that the
     checkpoint does not have, and for one of another shape.
     """
@@ -76,11 +77,12 @@ def use_checkpoint(
             done.kept.append(name)
             continue
         wanted = names(name) if names is not None else name
-        if wanted in checkpoint.weights:
-            _store(param, constants, checkpoint, wanted)
+        found = checkpoint.get(wanted)
+        if isinstance(found, StoredWeight):
+            _store(param, constants, checkpoint, wanted, found)
             done.stored.append(name)
-        elif wanted in checkpoint.plain:
-            constants[name] = _converted(param, checkpoint, wanted)
+        elif found is not None:
+            constants[name] = _converted(param, checkpoint, wanted, found)
             done.plain.append(name)
         else:
             also = "" if wanted == name else f", under the name {wanted!r}"
@@ -91,8 +93,9 @@ def use_checkpoint(
     return done
 
 
-def _store(param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str) -> None:
-    weight: StoredWeight = checkpoint.weights[wanted]
+def _store(
+    param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str, weight: StoredWeight
+) -> None:
     t, name = tensor_type(param.output), param.param_name.data
     _check_shape(param, checkpoint, wanted, weight.shape)
     if not is_float(t.element_type):
@@ -132,8 +135,7 @@ def _with_ordered_rows(
     return replace(weight, order=None)
 
 
-def _converted(param: ParamOp, checkpoint: Checkpoint, wanted: str) -> Array:
-    array = checkpoint.plain[wanted]
+def _converted(param: ParamOp, checkpoint: Checkpoint, wanted: str, array: Array) -> Array:
     _check_shape(param, checkpoint, wanted, array.shape)
     found, meant = array.dtype.name, BY_IR[tensor_type(param.output).element_type]
     is_number = "float" in found

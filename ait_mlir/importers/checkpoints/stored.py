@@ -67,6 +67,23 @@ class Scaled:
         found = self.whole_numbers()[:, order]
         return replace(self, numbers=packed(found) if self.element in ("int4", "uint4") else found)
 
+    def with_rows(self, rows: Array) -> Scaled:
+        """These rows, in this order; each row must have its own scales."""
+        assert self.blocks is None or self.blocks[0] == 1
+        scale = self.scale.with_rows(rows) if isinstance(self.scale, Scaled) else self.scale[rows]
+        zero = None if self.zero is None else self.zero[rows]
+        return replace(self, numbers=self.numbers[rows], scale=scale, zero=zero)
+
+    def joined(self, other: Scaled) -> Scaled:
+        """The rows of both, one after the other, which are stored alike."""
+        scale = self.scale
+        if isinstance(scale, Scaled) and isinstance(other.scale, Scaled):
+            scale = scale.joined(other.scale)
+        elif isinstance(scale, np.ndarray) and isinstance(other.scale, np.ndarray):
+            scale = np.concatenate([scale, other.scale])
+        zero = None if self.zero is None or other.zero is None else np.concatenate([self.zero, other.zero])
+        return replace(self, numbers=np.concatenate([self.numbers, other.numbers]), scale=scale, zero=zero)
+
     def write(self, w: Writer, name: str, element: Attribute) -> SSAValue:
         """The ops that compute the values in a float type."""
         numbers = _param(w, f"{name}.numbers", self.numbers)
@@ -93,10 +110,40 @@ class StoredWeight:
     scaled: Scaled
     less: Scaled | Array | None = None
     order: NDArray[np.int64] | None = None
+    lead: tuple[int, ...] = ()
+    """The dims before the columns, whose product is the number of rows; () for a matrix. Experts are [experts, rows,
+    columns]."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.scaled.shape
+    def shape(self) -> tuple[int, ...]:
+        return (*self.lead, self.scaled.columns) if self.lead else self.scaled.shape
+
+    def with_rows(self, rows: Array, lead: tuple[int, ...] = ()) -> StoredWeight:
+        """These rows, in this order; each row must have its own scales."""
+        less = self.less.with_rows(rows) if isinstance(self.less, Scaled) else self.less
+        less = less[rows] if isinstance(less, np.ndarray) else less
+        return replace(self, scaled=self.scaled.with_rows(rows), less=less, lead=lead)
+
+    def with_more(self, other: StoredWeight) -> StoredWeight | None:
+        """The rows of each expert, then those of this expert of another weight; None if they are stored otherwise."""
+        (experts, first, _), (others, second, _) = self.shape, other.shape
+        parts, more = self.parts(""), other.parts("")
+        alike = experts == others and self.scaled.columns == other.scaled.columns and parts.keys() == more.keys()
+        if not alike or any(parts[n].dtype != more[n].dtype or parts[n].shape[1:] != more[n].shape[1:] for n in parts):
+            return None
+        both = self.joined(other)
+        mine = np.arange(experts * first).reshape(experts, first)
+        theirs = experts * first + np.arange(experts * second).reshape(experts, second)
+        return both.with_rows(np.concatenate([mine, theirs], 1).reshape(-1), (experts, first + second))
+
+    def joined(self, other: StoredWeight) -> StoredWeight:
+        """The rows of both, one after the other."""
+        less = self.less
+        if isinstance(less, Scaled) and isinstance(other.less, Scaled):
+            less = less.joined(other.less)
+        elif isinstance(less, np.ndarray) and isinstance(other.less, np.ndarray):
+            less = np.concatenate([less, other.less])
+        return replace(self, scaled=self.scaled.joined(other.scaled), less=less, lead=())
 
     def parts(self, name: str) -> dict[str, Array]:
         """The arrays that are stored, by the names of their params."""
@@ -115,9 +162,9 @@ class StoredWeight:
         found = self.scaled.values()
         if self.less is not None:
             less = self.less.values() if isinstance(self.less, Scaled) else self.less.astype(np.float32)
-            found = found - spread(less, self.scaled.blocks, self.shape)
+            found = found - spread(less, self.scaled.blocks, self.scaled.shape)
         found = found if self.order is None else found[:, self.order]
-        return found.astype(numpy_dtype(self.dtype))
+        return found.astype(numpy_dtype(self.dtype)).reshape(self.shape)
 
     def write(self, w: Writer, name: str, element: Attribute) -> SSAValue:
         """The ops that compute the weight in a float type, from params of the names of `parts`."""
@@ -125,7 +172,7 @@ class StoredWeight:
             value = self.scaled.write(w, name, element)
         else:
             assert self.scaled.blocks is not None
-            rows, size = self.shape[0], self.scaled.blocks[1]
+            (rows, columns), size = self.scaled.shape, self.scaled.blocks[1]
             value = self.scaled.write(w, name, f32)
             stored = self.less
             less = (
@@ -133,13 +180,13 @@ class StoredWeight:
                 if isinstance(stored, Scaled)
                 else _param(w, f"{name}.less", stored)
             )
-            groups = self.shape[1] // size
+            groups = columns // size
             value = w.reshape(value, as_shape([rows, groups, size]))
             value = w.sub(value, w.reshape(w.cast(less, f32), as_shape([rows, groups, 1])))
-            value = w.cast(w.reshape(value, as_shape(self.shape)), element)
+            value = w.cast(w.reshape(value, as_shape(self.scaled.shape)), element)
         if self.order is not None:
             value = w.full(slices_at(w, value, 1, _param(w, f"{name}.order", self.order)))
-        return value
+        return w.reshape(value, as_shape(self.shape))
 
 
 def _param(w: Writer, name: str, data: Array) -> SSAValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ait_mlir.importers.quantized.model import Quantized, quantize, quantize_imported
 from ait_mlir.importers.quantized.recipes import RECIPES, Recipe, recipe_named
-from ait_mlir.importers.quantized.report import LayerReport, Report
+from ait_mlir.importers.quantized.report import LayerReport, Report, Times
 
 __all__ = [
     "RECIPES",
@@ -12,6 +12,7 @@ __all__ = [
     "Quantized",
     "Recipe",
     "Report",
+    "Times",
     "quantize",
     "quantize_imported",
     "recipe_named",

@@ -7,54 +7,134 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, i8
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp, f32, i8
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.quantize import dequantize, dynamic_scale, quantize
-from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.base import PureOp
+from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import BY_IR, integer_range, ui8
+from ait_mlir.dialects.ait.elementwise import AbsOp, ClampOp, ExpOp, ReluOp, SigmoidOp
 from ait_mlir.dialects.ait.gemm import GemmOp
+from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp
 from ait_mlir.errors import InputError
 from ait_mlir.importers.checkpoints.params import WriterBefore
 from ait_mlir.importers.checkpoints.stored import Array, StoredWeight
 from ait_mlir.importers.quantized.recipes import Recipe
+from ait_mlir.ir.context import context
+from ait_mlir.ir.pipeline import run_passes
+from ait_mlir.passes.fold_params import closure, graph_of
+from ait_mlir.passes.parse import parse_passes
+from ait_mlir.reference.folds import Fold
+from ait_mlir.rewrites.apply import rewrite
+from ait_mlir.rewrites.families import pattern_set
 
 TYPES = ("float16", "bfloat16", "float32")
+Reader = GemmOp | ConvOp
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A weight of a model, and the products with it."""
+    """A weight of a model, and the products or convolutions with it."""
 
     name: str
     """The name of the weight without `.weight`."""
-    param: ParamOp
-    products: tuple[GemmOp, ...]
+    weight: str
+    """The name of the param from which the weight is computed."""
+    value: SSAValue
+    """The weight as its readers read it: the param, or what a few ops compute of params."""
+    readers: tuple[Reader, ...]
 
     @property
-    def weight(self) -> str:
-        """The name of the param."""
-        return self.param.param_name.data
+    def stored(self) -> str:
+        """The name of the params with the stored numbers, without their last part."""
+        return self.weight if self.weight.removesuffix(".weight") == self.name else f"{self.name}.weight"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weight as its readers read it."""
+        return tensor_type(self.value).static_shape() or ()
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """The shape of the quantised weight, which has a row for each column of the result."""
+        return self.shape[::-1] if self._is_turned else self.shape
+
+    @property
+    def _is_turned(self) -> bool:
+        reader = self.readers[0]
+        return isinstance(reader, GemmOp) and reader.layout.data == "rrr"
+
+    def whole(self, constants: Mapping[str, Array]) -> Array:
+        """The weight; raises `InputError` if a number is not finite."""
+        if isinstance(self.value.owner, ParamOp):
+            found = constants[self.weight]
+        else:
+            found = Fold("", graph_of(self.value, closure(self.value), 0)).value(constants)
+        if not np.isfinite(found.astype(np.float32)).all():
+            raise InputError(f"the weight {self.weight!r} has numbers that are not finite, which no scale fits")
+        return found
+
+    def rows(self, whole: Array) -> Array:
+        """A weight of this layer as a matrix with a row for each column of the result."""
+        return np.ascontiguousarray(whole.T) if self._is_turned else whole.reshape(len(whole), -1)
+
+    def of_rows(self, rows: Array) -> Array:
+        """The inverse of `rows`."""
+        return np.ascontiguousarray(rows.T if self._is_turned else rows).reshape(self.shape)
+
+
+def prepared(module: ModuleOp) -> ModuleOp:
+    """A copy of a module in which convolutions read channels-last values and weights with the factors of batch norms.
+
+    A module without convolutions is only copied.
+    """
+    module = module.clone()
+    if any(isinstance(op, ConvOp) for op in module.walk()):
+        run_passes(context(), module, parse_passes("channels-last"), verify="end")
+        rewrite(module, pattern_set("conv:FACTORS", "view:VIEWS"))
+    return module
+
+
+def graph_in(module: ModuleOp) -> GraphOp:
+    """The graph of an imported module."""
+    return next(op for op in module.ops if isinstance(op, GraphOp))
 
 
 def layers_of(module: ModuleOp, leave_out: Sequence[str] = ()) -> list[Layer]:
-    """The weights that only products by rows or by columns read, in the order of the model.
+    """The weights that only products by rows or by columns, or only convolutions read, in the order of the model.
 
-    Layers whose names match one of the patterns `leave_out` are missing. Raises `InputError` for a pattern that no
-    layer matches.
+    A weight is a param or is computed from params. Depthwise convolutions and transposed ones are no layers. Layers
+    whose names match one of the patterns `leave_out` are missing. Raises `InputError` for a pattern that no layer
+    matches.
     """
-    graph = next(op for op in module.ops if isinstance(op, GraphOp))
+    graph = graph_in(module)
+    fixed: set[SSAValue] = set()
+    for op in graph.block.ops:
+        if isinstance(op, ParamOp | ConstantOp) or (op.operands and all(v in fixed for v in op.operands)):
+            fixed.update(op.results)
+    weights = dict.fromkeys(
+        op.operands[1] for op in graph.block.ops if isinstance(op, GemmOp | ConvOp) and op.operands[1] in fixed
+    )
     found: list[Layer] = []
-    for param in graph.params():
-        products = [use.operation for use in param.output.uses if use.index == 1]
-        plain = [
-            p for p in products if isinstance(p, GemmOp) and p.layout.data in ("rcr", "rrr") and not p.epilogue.blocks
-        ]
-        t = tensor_type(param.output)
-        if plain and len(plain) == len(list(param.output.uses)) and BY_IR[t.element_type].name in TYPES:
-            name = param.param_name.data
-            found.append(Layer(name.removesuffix(".weight"), param, tuple(plain)))
+    for value in weights:
+        uses = list(value.uses)
+        readers = [use.operation for use in uses if use.index == 1 and _is_plain(use.operation)]
+        plain = [op for op in readers if isinstance(op, GemmOp | ConvOp)]
+        alike = len({type(op) for op in plain}) == 1 and len(plain) == len(uses)
+        if alike and BY_IR[tensor_type(value).element_type].name in TYPES:
+            params = [op for op in closure(value) if isinstance(op, ParamOp)]
+            largest = max(params, key=lambda p: tensor_type(p.output).num_elements().evaluate({}), default=None)
+            if largest is None or not _is_read_by_layers(largest.output, fixed):
+                continue
+            weight = largest.param_name.data
+            name, taken = weight.removesuffix(".weight"), {layer.name for layer in found}
+            name = next(n for n in (name, *(f"{name}.{i}" for i in range(1, len(found) + 2))) if n not in taken)
+            found.append(Layer(name, weight, value, tuple(plain)))
     for pattern in leave_out:
         if not any(fnmatchcase(layer.name, pattern) for layer in found):
             names = ", ".join(layer.name for layer in found[:8]) or "none"
@@ -62,58 +142,124 @@ def layers_of(module: ModuleOp, leave_out: Sequence[str] = ()) -> list[Layer]:
     return [layer for layer in found if not any(fnmatchcase(layer.name, pattern) for pattern in leave_out)]
 
 
-def with_outputs(module: ModuleOp, layers: Sequence[Layer]) -> dict[str, list[str]]:
-    """Make the results of layers outputs of the module; returns the names of the outputs by the name of the layer."""
-    graph = next(op for op in module.ops if isinstance(op, GraphOp))
-    names: dict[str, list[str]] = {}
-    for layer in layers:
-        names[layer.name] = [f"layer {layer.name} {i}" for i in range(len(layer.products))]
-        for name, product in zip(names[layer.name], layer.products, strict=True):
-            graph.block.add_op(OutputOp(name, product.output))
-    return names
+def _is_read_by_layers(value: SSAValue, fixed: set[SSAValue]) -> bool:
+    """Whether only products and convolutions read, as their weight, what is computed from a param alone."""
+    for use in value.uses:
+        results = use.operation.results
+        if any(result in fixed for result in results):
+            if not all(_is_read_by_layers(result, fixed) for result in results):
+                return False
+        elif use.index != 1 or not _is_plain(use.operation):
+            return False
+    return True
 
 
-def without_outputs(module: ModuleOp, names: Mapping[str, Sequence[str]]) -> None:
-    """Undo `with_outputs`."""
-    graph = next(op for op in module.ops if isinstance(op, GraphOp))
-    added = {name for own in names.values() for name in own}
-    for op in list(graph.block.ops):
-        if isinstance(op, OutputOp) and op.output_name.data in added:
-            op.detach()
-            op.erase()
+def _is_plain(op: Operation) -> bool:
+    """Whether an op is a product by rows or columns, or a convolution with whole channels, without an epilogue."""
+    if isinstance(op, GemmOp):
+        return op.layout.data in ("rcr", "rrr") and not op.epilogue.blocks
+    if not isinstance(op, ConvOp) or op.epilogue.blocks or op.is_transposed():
+        return False
+    return tensor_type(op.weight).dims[-1].as_int() != 1 or op.num_groups() == 1
+
+
+# ** what is multiplied with a weight **
+
+
+@dataclass(frozen=True)
+class Range:
+    """How the other factor of a convolution becomes integers: one scale for all runs, which examples give.
+
+    Numbers that are never below 0 become ui8, others i8, without a zero point.
+    """
+
+    element: Attribute
+    scale: float
+
+    @classmethod
+    def of(cls, element: Attribute, most: float) -> Range:
+        """For values whose largest magnitude is `most`."""
+        _, largest = integer_range(element) or (0, 1)
+        return cls(element, max(float(np.float32(most) / np.float32(largest)), 2.0**-100))
+
+
+def integers_for(layer: Layer) -> Attribute:
+    """The integers for what a layer multiplies with its weight: ui8 for values that are never below 0, else i8."""
+    return ui8 if all(is_never_negative(reader.operands[0]) for reader in layer.readers) else i8
+
+
+def is_never_negative(value: SSAValue) -> bool:
+    """Whether the ops that compute a value are known to give no number below 0."""
+    while isinstance(owner := value.owner, Operation):
+        if isinstance(owner, ReluOp | SigmoidOp | AbsOp | ExpOp):
+            return True
+        if isinstance(owner, ClampOp) and owner.low is not None and owner.low.value.data >= 0:
+            return True
+        if not isinstance(owner, PermuteOp | ReshapeOp | ExpandOp | PoolOp | AdaptivePoolOp):
+            return False
+        value = owner.operands[0]
+    return False
+
+
+def needs_range(layer: Layer, recipe: Recipe) -> bool:
+    """Whether the recipe quantises the other factor of a layer with one scale for all runs."""
+    return recipe.quantises_rows and isinstance(layer.readers[0], ConvOp)
+
+
+def rounded(w: Writer, x: SSAValue, element: Attribute, scale: SSAValue | None = None) -> SSAValue:
+    """The other factor, as integers of 8 bits and back: with a scale for each row, found in the run, or a given one."""
+    if scale is None:
+        scale = dynamic_scale(w, x, element, [*(1 for _ in tensor_type(x).dims[:-1]), None])
+    return dequantize(w, quantize(w, x, scale, element), scale, tensor_type(x).element_type)
 
 
 def quantise_layers(
-    layers: Sequence[Layer], constants: dict[str, Array], recipe: Recipe
-) -> Mapping[str, tuple[StoredWeight, float]]:
-    """Let the products of layers read quantised weights; returns the weights, and their relative error, by layer.
+    layers: Sequence[Layer],
+    constants: dict[str, Array],
+    recipe: Recipe,
+    weights: Mapping[str, StoredWeight],
+    ranges: Mapping[str, Range],
+) -> None:
+    """Let the readers of layers read quantised weights, and quantise what they multiply where the recipe does.
 
-    `constants` get the stored arrays in place of the weights.
+    `weights` are the stored weights and `ranges` the scales of convolutions, by the name of the layer. `constants` get
+    the stored arrays in place of the weights.
     """
-    done: dict[str, tuple[StoredWeight, float]] = {}
-    rows: dict[SSAValue, SSAValue] = {}
+    made: dict[tuple[SSAValue, Range | None], SSAValue] = {}
     for layer in layers:
-        by_rows = layer.products[0].layout.data == "rcr"
-        whole = constants.pop(layer.weight)
-        whole = whole if by_rows else np.ascontiguousarray(whole.T)
-        if not np.isfinite(whole.astype(np.float32)).all():
-            raise InputError(f"the weight {layer.weight!r} has numbers that are not finite, which no scale fits")
-        stored = recipe.store(whole)
-        element = tensor_type(layer.param.output).element_type
-        value = stored.write(WriterBefore(layer.param), layer.weight, element)
-        constants.update(stored.parts(layer.weight))
-        for product in layer.products:
-            w, x = WriterBefore(product), product.a
-            if recipe.quantises_rows:
-                if x not in rows:
-                    scale = dynamic_scale(w, x, i8, [*(1 for _ in tensor_type(x).dims[:-1]), None])
-                    rows[x] = dequantize(w, quantize(w, x, scale, i8), scale, tensor_type(x).element_type)
-                x = rows[x]
-            product.output.replace_all_uses_with(w.put(GemmOp("rcr", x, value)))
-            product.detach()
-            product.erase()
-        layer.param.detach()
-        layer.param.erase()
-        error = np.linalg.norm(stored.values().astype(np.float32) - whole) / max(float(np.linalg.norm(whole)), 1e-30)
-        done[layer.name] = stored, float(error)
-    return done
+        stored, owner, given = weights[layer.name], layer.value.owner, ranges.get(layer.name)
+        assert isinstance(owner, Operation)
+        w = WriterBefore(owner)
+        value = w.reshape(stored.write(w, layer.stored, tensor_type(layer.value).element_type), layer.stored_shape)
+        constants.update(stored.parts(layer.stored))
+        for reader in layer.readers:
+            x = reader.operands[0]
+            if recipe.quantises_rows and (x, given) not in made:
+                w = WriterBefore(_after(x))
+                scale = None if given is None else w.scalar(given.scale, f32)
+                made[x, given] = rounded(w, x, i8 if given is None else given.element, scale)
+            x = made.get((x, given), x)
+            if isinstance(reader, GemmOp):
+                reader.output.replace_all_uses_with(WriterBefore(reader).put(GemmOp("rcr", x, value)))
+                reader.detach()
+                reader.erase()
+            else:
+                reader.operands[0], reader.operands[1] = x, value
+
+
+def _after(value: SSAValue) -> Operation:
+    """The op before which ops may use a value."""
+    owner = value.owner
+    place = owner.next_op if isinstance(owner, Operation) else owner.first_op
+    assert place is not None
+    return place
+
+
+def remove_unused(module: ModuleOp, constants: dict[str, Array]) -> None:
+    """Remove params that nothing reads any more, with their data, and ops whose results nothing reads."""
+    for op in reversed(list(graph_in(module).block.ops)):
+        if op.results and isinstance(op, PureOp | ParamOp) and not any(r.uses for r in op.results):
+            if isinstance(op, ParamOp):
+                constants.pop(op.param_name.data, None)
+            op.detach()
+            op.erase()

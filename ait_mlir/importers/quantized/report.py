@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,22 @@ class LayerReport:
     """A quantised layer. Errors are root mean squares, divided by that of the exact values."""
 
     name: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     bytes_before: int
     bytes_after: int
     weight_error: float
     result_error: float
     """Of the layer's results in the quantised model, with the errors of the layers before it."""
+    kl: float | None = None
+    """The divergence of the model's results with this layer quantised and no other; None without a bound."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """The seconds of a run on the CPU, of the model and of the quantised one: the median of several on one example."""
+
+    before: float
+    after: float
 
 
 @dataclass(frozen=True)
@@ -41,21 +51,33 @@ class Report:
     error: float
     kl: float | None
     top1: float | None
+    harm: dict[str, float] = field(default_factory=dict[str, float])
+    """The divergence with a layer quantised and no other, for the layers that a bound left out."""
+    times: Times | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The report as values of JSON."""
-        return {**vars(self), "layers": [vars(layer) for layer in self.layers], "left_out": list(self.left_out)}
+        times = None if self.times is None else vars(self.times)
+        layers = [vars(layer) for layer in self.layers]
+        return {**vars(self), "layers": layers, "left_out": list(self.left_out), "times": times}
 
     def __str__(self) -> str:
-        rows = [("layer", "shape", "bytes", "weight error", "result error")]
+        bounded = any(layer.kl is not None for layer in self.layers)
+        rows = [["layer", "shape", "bytes", "weight error", "result error", *(["KL alone"] if bounded else [])]]
         for layer in self.layers:
             size = f"{layer.bytes_before} -> {layer.bytes_after}"
-            shape = "x".join(map(str, layer.shape))
-            rows.append((layer.name, shape, size, f"{layer.weight_error:.2e}", f"{layer.result_error:.2e}"))
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+            errors = [f"{layer.weight_error:.2e}", f"{layer.result_error:.2e}"]
+            alone = [] if layer.kl is None else [f"{layer.kl:.2e}"]
+            rows.append([layer.name, "x".join(map(str, layer.shape)), size, *errors, *alone])
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if self.left_out:
+            harm = {name: f" (KL alone {self.harm[name]:.2e})" for name in self.harm}
+            lines.append("not quantised: " + ", ".join(name + harm.get(name, "") for name in self.left_out))
         kl = "" if self.kl is None else f", KL {self.kl:.2e}, top-1 {self.top1:.1%}"
         lines.append(f"weights: {self.bytes_before} -> {self.bytes_after} bytes; results: error {self.error:.2e}{kl}")
+        if self.times is not None:
+            lines.append(f"time of a run: {self.times.before * 1e3:.2f} -> {self.times.after * 1e3:.2f} ms")
         return "\n".join(lines)
 
 

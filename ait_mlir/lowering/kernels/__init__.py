@@ -38,7 +38,7 @@ MODULES = (
     "norm", "group_norm", "group_norm_cluster",
     "reduce",
     "conv", "conv_hopper", "conv_patch", "conv_grouped", "conv_planes", "conv_mma", "conv_packed", "conv_winograd",
-    "conv_cudnn",
+    "conv_bytes", "conv_cudnn",
     "pad",
     "detection",
     "pool",

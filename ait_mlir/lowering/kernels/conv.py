@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.dtypes import is_byte
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product
 from ait_mlir.lowering.cpp import element_type
@@ -140,6 +141,8 @@ class ConvKernel(Kernel[ConvOp]):
     """Whether it computes depthwise convolutions, and nothing else."""
 
     def matches(self, op: ConvOp, target: Target) -> bool:
+        if is_byte(tensor_type(op.x).element_type):
+            return target.is_gpu and not self.depthwise and is_counted(op)
         return is_depthwise(op) == self.depthwise and is_counted(op)
 
     def seconds(self, op: ConvOp, target: Target) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.conv import ConvOp
+from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dialects.ait.view import PermuteOp
 from ait_mlir.dims import Scope
@@ -48,6 +49,7 @@ class PlanesConv(ConvKernel):
         return (
             target.is_gpu
             and is_counted(op)
+            and is_float(tensor_type(op.x).element_type)
             and op.num_groups() > 1
             and op.spatial == 2
             and not op.is_transposed()

@@ -14,11 +14,13 @@ from ait_mlir.tools.commands.import_ import made_by, weights_beside
 _EXAMPLE = """examples:
   ait quantize model.py:build --recipe w4a16 -o model.mlir    # and model.safetensors
   ait quantize model.pt2 --recipe w8a8 --leave-out lm_head --report model.json
+  ait quantize model.py:build --recipe w8a8 --max-kl 0.01 --time
   ait compile model.mlir --weights model.safetensors -o model.ait
 
 The report compares the model with the quantised one on the example inputs: those that build() returns, or those of the
 .pt2 file. Recipes: w8a16 and w4a16 store weights, in 8 bits by row or 4 bits by groups of 128, and multiply floats;
-w8a8 multiplies integers of 8 bits. Weights are rounded to the nearest numbers.
+w8a8 multiplies integers of 8 bits. Weights are rounded to the nearest numbers. The example inputs also give the scales
+of what convolutions read in w8a8, so use inputs as the model gets them.
 """
 
 
@@ -41,6 +43,13 @@ def add(subparsers: Any) -> None:
         default=[],
         help="layers of these names stay as they are, as in '*.lm_head'; may be repeated",
     )
+    p.add_argument(
+        "--max-kl",
+        metavar="NATS",
+        type=float,
+        help="leave out the layers that do most harm, until the KL divergence of the results is at most this",
+    )
+    p.add_argument("--time", action="store_true", help="also compile both models alone, and report the time of a run")
     p.add_argument("-o", "--output", metavar="FILE.mlir", help="where to write the IR (default: NAME.mlir)")
     p.add_argument("--weights", metavar="FILE", help="where to write the weights (default: beside the IR)")
     p.add_argument("--report", metavar="FILE.json", help="also write the report as JSON")
@@ -57,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
     output = Path(options.output or f"{stem}.mlir")
     weights, recipe = weights_beside(output, options.weights), recipe_named(options.recipe)
     imported, call = _model(options)
-    found = quantize_imported(imported, [call], recipe, options.leave_out)
+    bound, timed = options.max_kl, options.time
+    found = quantize_imported(imported, [call], recipe, options.leave_out, max_kl=bound, timed=timed)
     from ait_mlir.driver import run_to_phase
     from ait_mlir.runtime.safetensors_part import encode
 

@@ -15,7 +15,7 @@ ait.graph @types(%x: !ait.tensor<1 x 8 x 8 x 4 x f16>, %w: !ait.tensor<4 x 3 x 3
 // -----
 
 ait.graph @integers(%x: !ait.tensor<1 x 8 x 8 x 4 x i32>, %w: !ait.tensor<4 x 3 x 3 x 4 x i32>) {
-  // expected-error @below {{ait.conv: needs a floating-point type, got i32}}
+  // expected-error @below {{ait.conv: needs a floating-point type, or integers of 8 bits, got i32}}
   %0 = ait.conv %x, %w : !ait.tensor<1 x 6 x 6 x 4 x i32>
 }
 

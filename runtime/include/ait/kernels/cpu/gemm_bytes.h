@@ -216,9 +216,10 @@ void multiply_bytes(const GemmShape& shape, int64_t o, int64_t i, int64_t m0, in
   } while (at < fours);
 }
 
-/// @brief d = F(a @ b, operands...) with b from `panels`. Tasks are pieces of the rows by some panels, as in `gemm_gathered`.
-template <class F, class A, class B, class Panels, class D, class... E>
-int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices<const A>& a, const Panels& panels, const Matrices<D>& d,
+/// @brief d = F(rows @ b, operands...) with b from `panels`. Tasks are pieces of the rows by some panels, as in `gemm_gathered`.
+/// @param lay_out `lay_out(batch, m, count, to)` writes rows [m, m + count) of a batch in fours to `to`
+template <class F, class A, class B, class LayOut, class Panels, class D, class... E>
+int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const LayOut& lay_out, const Panels& panels, const Matrices<D>& d,
                       const Operands<E...>& extra) {
   using R = RowFour<kIsSigned<A>, kIsSigned<B>>;
   constexpr bool kMoves = kFlips<kIsSigned<A>, kIsSigned<B>>;
@@ -249,7 +250,7 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
     if (rows == nullptr || staged == nullptr) return;
     int32_t* const moved = reinterpret_cast<int32_t*>(rows + block * fours);
     if (scratch.call != call || scratch.piece != piece) {
-      lay_out_rows(a.at(o, i) + m0 * a.row, a.row, a.col, m1 - m0, shape.k, rows);
+      lay_out(batch, m0, m1 - m0, rows);
       for (int64_t r = 0; kMoves && r < m1 - m0; ++r) {
         moved[r] = int32_t(sum_of_bytes<A>(rows + r * fours, fours) * (kIsSigned<A> ? uint32_t(-128) : 128u));
       }
@@ -269,18 +270,29 @@ int32_t gemm_by_fours(const Context& ctx, const GemmShape& shape, const Matrices
   return enough.all() ? 0 : ctx.fail("gemm: no memory for rows of bytes");
 }
 
+/// @brief Lays out rows of matrices, for `gemm_by_fours`.
+template <class A>
+struct RowsOfMatrices {
+  const GemmShape& shape;
+  Matrices<const A> a;
+
+  void operator()(int64_t batch, int64_t m, int64_t count, uint32_t* to) const {
+    lay_out_rows(a.at(batch / shape.inner, batch % shape.inner) + m * a.row, a.row, a.col, count, shape.k, to);
+  }
+};
+
 }  // namespace detail
 
 /// @brief d = F(a @ b, operands...) for any strides of a and b, whose elements are int8_t or uint8_t each. The sums are int32_t.
 template <class F, class A, class B, class D, class... E>
 int32_t gemm_bytes(const Context& ctx, const GemmShape& shape, Matrices<const A> a, Matrices<const B> b, Matrices<D> d, Operands<E...> extra) {
-  return detail::gemm_by_fours<F, A, B>(ctx, shape, a, detail::MadePanels<B>{b, shape.k}, d, extra);
+  return detail::gemm_by_fours<F, A, B>(ctx, shape, detail::RowsOfMatrices<A>{shape, a}, detail::MadePanels<B>{b, shape.k}, d, extra);
 }
 
 /// @brief `gemm_bytes` with `b` in panels, the same for all batches.
 template <class F, class A, class B, class D, class... E>
 int32_t gemm_bytes_packed(const Context& ctx, const GemmShape& shape, Matrices<const A> a, const B* panels, Matrices<D> d, Operands<E...> extra) {
-  return detail::gemm_by_fours<F, A, B>(ctx, shape, a, detail::StoredPanels<B>{panels}, d, extra);
+  return detail::gemm_by_fours<F, A, B>(ctx, shape, detail::RowsOfMatrices<A>{shape, a}, detail::StoredPanels<B>{panels}, d, extra);
 }
 
 }  // namespace ait::cpu

@@ -26,7 +26,7 @@ inline Operands<E, Rest...> unaligned(Operands<E, Rest...> operands) {
 /// @brief Four neighbours along the columns of the input as a matrix, in one row, for each thread.
 template <class T, class X>
 struct SimtGather {
-  compute_t<T> v[4];
+  sum_t<T> v[4];
   int along, depth;
   typename X::Place place;
 
@@ -39,12 +39,12 @@ struct SimtGather {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int k = k0 + depth + i, depth_of = int(x.depth), tap = k / depth_of;
-      const T* const from = k < k_end ? x.at(place, tap, group) : nullptr;
-      v[i] = from == nullptr ? compute_t<T>(0) : convert<compute_t<T>>(from[(k - tap * depth_of) * x.strides[X::kRank + 1]]);
+      const auto* const from = k < k_end ? x.at(place, tap, group) : nullptr;
+      v[i] = from == nullptr ? sum_t<T>(0) : convert<sum_t<T>>(from[(k - tap * depth_of) * x.strides[X::kRank + 1]]);
     }
   }
 
-  __device__ __forceinline__ void store(compute_t<T> (*to)[kSimtPitch]) const {
+  __device__ __forceinline__ void store(sum_t<T> (*to)[kSimtPitch]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) to[depth + i][along] = v[i];
   }
@@ -53,7 +53,7 @@ struct SimtGather {
 /// @brief One tile of `d = epilogue(conv(x, b))`; grid: batches * groups * tiles.
 template <class F, class X, class T, class D, class... E>
 __global__ void __launch_bounds__(kSimtThreads) conv_simt_kernel(const ConvArgs<X, T, D, E...> args) {
-  using A = compute_t<T>;
+  using A = sum_t<T>;
   __shared__ A a_tile[kSimtDepth][kSimtPitch];
   __shared__ A b_tile[kSimtDepth][kSimtPitch];
   __shared__ A staged[kSimtTile / 4][kSimtPitch];
@@ -139,7 +139,7 @@ ConvArgs<X, T, D, E...> conv_args(const GemmShape& shape, const X& x, Matrices<c
 
 /// @brief d = F(conv(x, w), operands...). The rows of `d` are places of the window, cut into batches as its strides need, all its columns are
 /// channels; `w` is [k, n] by its strides: k are the elements of the window, as the columns of `x` are.
-template <class F, class X, class T, class D, class... E>
+template <class F, class X, class T, class D, class... E, std::enable_if_t<!are_bytes<T, T>, int> = 0>
 int32_t conv_simt(const Context& ctx, const GemmShape& shape, const X& x, Matrices<const T> w, Matrices<D> d, Operands<E...> operands) {
   if (shape.m == 0 || shape.n == 0 || shape.outer * shape.inner == 0) return 0;
   const auto args = conv_args(shape, x, w, d, operands, kSimtTile, kSimtTile);
@@ -148,6 +148,14 @@ int32_t conv_simt(const Context& ctx, const GemmShape& shape, const X& x, Matric
   config.block = dim3(kSimtThreads);
   config.dependent = true;
   return launch(ctx, config, conv_simt_kernel<F, X, T, D, E...>, args);
+}
+
+/// @brief The same for integers of 8 bits, with sums of int32_t.
+template <class F, class A, int R, bool kTransposed, class B, class D, class... E, std::enable_if_t<are_bytes<A, B>, int> = 0>
+int32_t conv_simt(const Context& ctx, const GemmShape& shape, const ConvInput<A, R, kTransposed>& x, Matrices<const B> w, Matrices<D> d,
+                  Operands<E...> operands) {
+  using T = Byte<A, B>;
+  return conv_simt<F, ConvInput<A, R, kTransposed>, T>(ctx, shape, x, as_bytes<T>(w), d, operands);
 }
 
 }  // namespace ait::gpu

@@ -1,0 +1,149 @@
+"""A float model in which each layer can be quantised by itself, without compiling again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, f32, i8
+
+from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
+from ait_mlir.dims import product
+from ait_mlir.driver import compile_module
+from ait_mlir.errors import InputError
+from ait_mlir.importers.checkpoints.params import WriterBefore
+from ait_mlir.importers.checkpoints.stored import Array
+from ait_mlir.importers.quantized.layers import (
+    Layer,
+    Range,
+    graph_in,
+    integers_for,
+    layers_of,
+    needs_range,
+    remove_unused,
+    rounded,
+)
+from ait_mlir.importers.quantized.recipes import Recipe
+from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.program import Imported
+from ait_mlir.options import CompileOptions
+from ait_mlir.runtime import Model
+from ait_mlir.runtime.data import to_numpy
+
+Call = tuple[Sequence[Any], Mapping[str, Any]]
+"""Positional and keyword arguments."""
+Outputs = list[dict[str, Array]]
+"""The outputs of each call, by name."""
+NUMBER = TensorType.get(as_shape([1]), f32)
+
+
+def inputs_of(imported: Imported, call: Call) -> dict[str, Any]:
+    """The inputs of an imported model by name, with the values of its state."""
+    args, kwargs = call
+    leaves = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs)))[0]
+    given = {item.name: to_numpy(leaves[item.leaf]) for item in imported.inputs.tensors}
+    return given | {n: to_numpy(value).copy() for n, value in imported.state.items()}
+
+
+def run_calls(model: Model, imported: Imported, calls: Sequence[Call]) -> Outputs:
+    """The outputs of the imported model, or of a changed one, in each call."""
+    runs: Outputs = []
+    for call in calls:
+        found = model.run_with_tensors(inputs_of(imported, call))
+        runs.append({n: np.array(to_numpy(value), copy=True) for n, value in found.items()})
+    return runs
+
+
+class Probe:
+    """A model whose layers read their exact or their rounded operands, as each run says; layers' results are outputs.
+
+    A layer that is on reads the values of its quantised weight, and the other factor as the recipe rounds it: the
+    arithmetic of the quantised model, in floats. Use it in a `with` block.
+    """
+
+    def __init__(
+        self, imported: Imported, module: ModuleOp, recipe: Recipe, leave_out: Sequence[str], calls: Sequence[Call]
+    ) -> None:
+        self._imported, self._recipe, self.calls = imported, recipe, calls
+        module, constants = module.clone(), dict(imported.constants)
+        layers = layers_of(module, leave_out)
+        self.exact = {layer.name: layer.whole(constants) for layer in layers}
+        """The weights, as their readers read them."""
+        self.stored = {layer.name: recipe.store(layer.rows(self.exact[layer.name])) for layer in layers}
+        self.rounded = {layer.name: layer.of_rows(self.stored[layer.name].values()) for layer in layers}
+        self.shapes = {layer.name: layer.stored_shape for layer in layers}
+        """The shapes of the weights, with a row for each column of the result."""
+        self._integers = {layer.name: integers_for(layer) for layer in layers if needs_range(layer, recipe)}
+        self.results = {layer.name: [f"layer {layer.name} {i}" for i in range(len(layer.readers))] for layer in layers}
+        """The names of the outputs with the results of a layer, by its name."""
+        for layer in layers:
+            self._switch(module, layer)
+        remove_unused(module, constants)
+        self._folder = tempfile.TemporaryDirectory(prefix="ait_")
+        file = Path(self._folder.name) / "model.ait"
+        compile_module(module, CompileOptions("cpu"), output=file)
+        self._model = Model(file, verify_weights=False)
+        off = {f"switch {name}": np.zeros(1, np.float32) for name in self.exact}
+        scales = {f"scale {name}": np.ones(1, np.float32) for name in self._integers}
+        weights = {f"weight {name}": array for name, array in self.exact.items()}
+        self._known = set(self._model.get_constant_names(unbound_constants_only=False))
+        self._on: frozenset[str] = frozenset()
+        self._set({**constants, **weights, **off, **scales})
+        self.outputs = run_calls(self._model, imported, calls)
+        """What the float model gives."""
+        self.ranges = {name: self._range(name) for name in self._integers}
+        """The scales of the other factors, by layer."""
+        self._set({f"scale {name}": np.array([r.scale], np.float32) for name, r in self.ranges.items()})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._model.close()
+        self._folder.cleanup()
+
+    def run(self, on: Collection[str]) -> Outputs:
+        """The outputs with these layers quantised, by name, and the others exact."""
+        turned = self._on ^ frozenset(on)
+        values = {f"weight {name}": (self.rounded if name in on else self.exact)[name] for name in turned}
+        self._set({**values, **{f"switch {name}": np.array([name in on], np.float32) for name in turned}})
+        self._on = frozenset(on)
+        return run_calls(self._model, self._imported, self.calls)
+
+    def _set(self, values: Mapping[str, Array]) -> None:
+        self._model.set_constants({name: value for name, value in values.items() if name in self._known})
+
+    def _switch(self, module: ModuleOp, layer: Layer) -> None:
+        """Let a layer read a weight that is set, and the chosen other factor where the recipe rounds it."""
+        name, block = layer.name, graph_in(module).block
+        assert block.first_op is not None
+        start = WriterBefore(block.first_op)
+        weight = start.param(f"weight {name}", tensor_type(layer.value))
+        for i, reader in enumerate(layer.readers):
+            w, x = WriterBefore(reader), reader.operands[0]
+            if self._recipe.quantises_rows:
+                on = w.compare("gt", start.param(f"switch {name}", NUMBER), 0.5)
+                if name in self._integers:
+                    flat = w.reshape(w.pointwise("abs", w.cast(x, f32)), [product(tensor_type(x).dims)])
+                    block.add_op(OutputOp(f"range {name} {i}", w.reduce("max", flat, [0], keep=True)))
+                    near = rounded(w, x, self._integers[name], start.param(f"scale {name}", NUMBER))
+                else:
+                    near = rounded(w, x, i8)
+                reader.operands[0] = w.where(on, near, x)
+            reader.operands[1] = weight
+            block.add_op(OutputOp(self.results[name][i], reader.results[0]))
+
+    def _range(self, name: str) -> Range:
+        """The scale of what a layer multiplies with its weight, from the largest magnitude in the examples."""
+        keys = [f"range {name} {i}" for i in range(len(self.results[name]))]
+        found = [run[key] for run in self.outputs for key in keys]
+        most = float(max(array.max(initial=-np.inf) for array in found))
+        if not np.isfinite(most):
+            what = "no elements" if most < 0 else "a number that is not finite"
+            raise InputError(f"the examples give layer {name!r} {what}, so no scale can be found for it")
+        return Range.of(self._integers[name], most)
