@@ -33,10 +33,11 @@ def precision_problem(name: object) -> str | None:
     return f'precision is {name!r}, expected "highest" (exact f32), "high" (TF32) or "medium" (bf16)'
 
 
-Capability = Literal["mma", "float8", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes", "byte_images"]
+Capability = Literal["mma", "float8", "clusters", "bulk_copies", "wgmma", "mfma", "mfma_bytes", "stored_panels"]
 """Instructions that kernels need: `mma.sync` of f16 and bf16; of floats of 8 bits; clusters of blocks that read each
 other's shared memory; copies by the bulk copy engine (TMA); `wgmma`; AMD's matrix cores, bf16 with four elements a lane
-among them; of bytes; kernels of convolutions of bytes that are faster than those of floats."""
+among them; of bytes; kernels of convolutions of bytes, and of products of any number of rows with
+weights in few bits, that are faster than those of floats."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ _SINCE_90: tuple[Capability, ...] = ("mma", "float8", "clusters", "bulk_copies")
 
 ARCHITECTURES: dict[str, Architecture] = {
     #                    units       shared       l2  bytes/s    flop/s
-    "native": _row("cpu", 1, 32 * KiB, 32 * MiB, 20e9, 80e9, can=("byte_images",)),
+    "native": _row("cpu", 1, 32 * KiB, 32 * MiB, 20e9, 80e9, can=("stored_panels",)),
     "sm_80": _row("cuda", 108, 163 * KiB, 40 * MiB, 1.5e12, 312e12, can=("mma",)),
     "sm_86": _row("cuda", 84, 99 * KiB, 6 * MiB, 1.5e12, 155e12, can=("mma",)),
     "sm_89": _row("cuda", 142, 99 * KiB, 96 * MiB, 1.5e12, 362e12, can=("mma", "float8")),

@@ -175,7 +175,13 @@ PASSES: dict[str, Pass | Patterns] = table(
             "Convolve integers of 8 bits as they are stored, and scale the sums, where kernels of bytes are faster; let"
             " what follows make integers again.",
             ("conv_stored:STORED",),
-            capability="byte_images",
+            capability="stored_panels",
+        ),
+        Patterns(
+            "read-stored",
+            "Read large weights of 4 and 8 bits as they are stored, for any number of rows, where kernels unpack them.",
+            ("gemm.stored:ROWS",),
+            capability="stored_panels",
         ),
         Patterns("fuse-bias", "Let a product add the bias that alone uses it.", ("gemm.epilogue:BIAS",)),
         Patterns(
@@ -336,6 +342,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "multiply-float8{{{card}}}",
                 "multiply-stored",
                 "convolve-stored{{{card}}}",
+                "read-stored{{{card}}}",
                 "widen-float8{{{card}}}",
                 "narrow-row-ops",
                 "fuse-masked-attention",

@@ -207,8 +207,12 @@ def gguf_blocks(kind: str, rows: int, columns: int) -> np.ndarray:
     return data.reshape(rows, -1)
 
 
-def gguf_file(path: Path, tensors: dict[str, tuple[np.ndarray, str | None]]) -> Path:
-    writer = gguf.GGUFWriter(path, "llama")
+def gguf_file(
+    path: Path, tensors: dict[str, tuple[np.ndarray, str | None]], architecture: str = "llama", **numbers: int
+) -> Path:
+    writer = gguf.GGUFWriter(path, architecture)
+    for name, number in numbers.items():
+        writer.add_uint32(f"{architecture}.{name.replace('__', '.')}", number)
     for name, (data, kind) in tensors.items():
         writer.add_tensor(name, data, raw_dtype=None if kind is None else gguf.GGMLQuantizationType[kind])
     writer.write_header_to_file()
@@ -416,6 +420,90 @@ def test_files_that_are_no_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "config.json").unlink()
     with pytest.raises(CheckpointError, match=r"qweight' of int32 is a quantised weight, but the config does not say how"):
         read_checkpoint(tmp_path)
+
+
+HEADS = {"block_count": 2, "attention__head_count": 4, "attention__head_count_kv": 2}
+
+
+def of_llama(rows: np.ndarray, heads: int) -> np.ndarray:
+    """Rows as llama.cpp stores those of q and k: of each head, the first of both halves, then the second, and so on."""
+    return rows.reshape(heads, 2, -1, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def test_gguf_by_the_names_of_transformers(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    values = {name: random.standard_normal((rows, 64)).astype(np.float32) for name, rows in (("q", 32), ("k", 16), ("v", 16))}
+    bias = random.standard_normal(32).astype(np.float32)
+    quant = gguf.GGMLQuantizationType.Q8_0
+
+    def bytes_of(x: np.ndarray) -> tuple[np.ndarray, str]:
+        return gguf.quants.quantize(x, quant), "Q8_0"
+
+    tensors: dict[str, tuple[np.ndarray, str | None]] = {
+        "blk.1.attn_q.weight": bytes_of(of_llama(values["q"], 4)),
+        "blk.1.attn_q.bias": (of_llama(bias, 4), None),
+        "blk.1.attn_k.weight": bytes_of(of_llama(values["k"], 2)),
+        "blk.1.attn_v.weight": bytes_of(values["v"]),
+        "token_embd.weight": (np.ones((5, 64), np.float32), None),
+        "output_norm.weight": (np.full(64, 3, np.float32), None),
+    }
+    checkpoint = read_checkpoint(gguf_file(tmp_path / "m.gguf", tensors, **HEADS))
+    for letter, rows in values.items():
+        found = checkpoint.get(f"model.layers.1.self_attn.{letter}_proj.weight")
+        expected = gguf.quants.dequantize(gguf.quants.quantize(rows, quant), quant)
+        np.testing.assert_array_equal(found.values(), expected, err_msg=letter)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(checkpoint.get("model.layers.1.self_attn.q_proj.bias"), bias)  # type: ignore[arg-type]
+    assert checkpoint.get("lm_head.weight") is checkpoint.plain["token_embd.weight"]
+    assert checkpoint.get("model.layers.2.self_attn.q_proj.weight") is None and checkpoint.get("other") is None
+    stored = checkpoint.get("blk.1.attn_q.weight")
+    np.testing.assert_array_equal(stored.values()[1], found_row(values["q"], 4))  # type: ignore[union-attr]
+    gemma = read_checkpoint(gguf_file(tmp_path / "g.gguf", {"output_norm.weight": tensors["output_norm.weight"]}, "gemma2", **HEADS))
+    assert (gemma.get("model.norm.weight") == 2).all()  # type: ignore[union-attr]
+    assert read_checkpoint(gguf_file(tmp_path / "b.gguf", {}, "bloom", **HEADS)).of_model is None
+    odd = read_checkpoint(gguf_file(tmp_path / "o.gguf", {"blk.0.attn_k.weight": (np.ones((6, 64), np.float32), None)}, **HEADS))
+    with pytest.raises(CheckpointError, match=r"'blk.0.attn_k.weight' has 6 rows, which 2 heads do not share in pairs"):
+        odd.get("model.layers.0.self_attn.k_proj.weight")
+
+
+def found_row(rows: np.ndarray, heads: int) -> np.ndarray:
+    """The second row as GGUF stores it: the first of the second half of the first head, rounded."""
+    quant = gguf.GGMLQuantizationType.Q8_0
+    return gguf.quants.dequantize(gguf.quants.quantize(of_llama(rows, heads), quant), quant)[1]
+
+
+@pytest.mark.parametrize("kind", ("Q4_1", "Q6_K"))
+def test_gguf_of_experts(kind: str, tmp_path: Path) -> None:
+    """Experts one by one, all of them, and the two halves of a first layer together, as a model reads them."""
+    rows, columns = 6, 256
+    parts = {name: gguf_blocks(kind, 3 * rows, columns) for name in ("gate", "up")}
+    tensors: dict[str, tuple[np.ndarray, str | None]] = {
+        f"blk.0.ffn_{name}_exps.weight": (data.reshape(3, rows, -1), kind) for name, data in parts.items()
+    }
+    checkpoint = read_checkpoint(gguf_file(tmp_path / "m.gguf", tensors, "qwen3moe", block_count=1))
+    quant = gguf.GGMLQuantizationType[kind]
+    gate, up = (gguf.quants.dequantize(parts[n], quant).reshape(3, rows, columns) for n in ("gate", "up"))
+    np.testing.assert_array_equal(checkpoint.weights["blk.0.ffn_gate_exps.weight"].values(), gate)
+    base = "model.layers.0.mlp.experts"
+    np.testing.assert_array_equal(checkpoint.get(f"{base}.2.up_proj.weight").values(), up[2])  # type: ignore[union-attr]
+    assert checkpoint.get(f"{base}.3.up_proj.weight") is None
+    both = checkpoint.get(f"{base}.gate_up_proj")
+    np.testing.assert_array_equal(both.values(), np.concatenate([gate, up], 1))  # type: ignore[union-attr]
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate_up_proj = torch.nn.Parameter(torch.zeros(3, 2 * rows, columns))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.gate_up_proj.mT
+
+    x = torch.randn(3, 2, columns)
+    imported = from_torch(Layer().eval(), (x,))
+    done = use_checkpoint(imported.module, imported.constants, checkpoint, names=lambda name: f"{base}.{name}")
+    assert done.stored == ["gate_up_proj"]
+    got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {})
+    found = next(iter(got.values()))
+    np.testing.assert_allclose(found, (x @ torch.from_numpy(np.concatenate([gate, up], 1)).mT).numpy(), rtol=1e-4, atol=1e-3)
 
 
 def test_damaged_gguf(tmp_path: Path) -> None:

@@ -105,13 +105,13 @@ class ModelNames:
 
     def _named(self, name: str) -> StoredWeight | Array | None:
         own = self.names.get_name(name, try_suffixes=(".weight", ".bias"))
+        own = own if own is None or own.endswith((".weight", ".bias")) else f"{own}.weight"
+        if own not in self.tensors and re.search(r"\.experts\.gate_up_proj(\.weight)?$", name):
+            return self._joined(*(self._named(name.replace("gate_up", part)) for part in ("gate", "up")))
         if own is None:
             return None
-        own = own if own.endswith((".weight", ".bias")) else f"{own}.weight"
         if own not in self.tensors and own == "output.weight":
             own = "token_embd.weight"  # tied
-        if own not in self.tensors and "ffn_gate_up_exps" in own:
-            return self._joined(*(own.replace("gate_up", part) for part in ("gate", "up")))
         found = self.tensors.get(own)
         if found is None:
             return None
@@ -123,14 +123,13 @@ class ModelNames:
             heads = heads[int(turned[1])] if isinstance(heads, list) else heads
             rows = found.shape[0]
             if not heads or rows % (2 * heads):
-                raise CheckpointError(f"tensor {own!r} has {rows} rows, expected an even number for each of {heads} heads")
+                raise CheckpointError(f"tensor {own!r} has {rows} rows, which {heads} heads do not share in pairs")
             order = np.arange(rows).reshape(heads, -1, 2).swapaxes(1, 2).reshape(-1)
             return found.with_rows(order) if isinstance(found, StoredWeight) else found[order]
         return found
 
-    def _joined(self, first: str, second: str) -> StoredWeight | Array | None:
+    def _joined(self, a: StoredWeight | Array | None, b: StoredWeight | Array | None) -> StoredWeight | Array | None:
         """The rows of each expert of two tensors, one after the other."""
-        a, b = self.tensors.get(first), self.tensors.get(second)
         if isinstance(a, StoredWeight) and isinstance(b, StoredWeight) and len(a.shape) == 3:
             return a.with_more(b)
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):

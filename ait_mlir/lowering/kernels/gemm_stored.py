@@ -1,10 +1,12 @@
-"""Products with weights that stay in 4 or 8 bits: dot products on the CPU, tensor cores on CUDA, plain arithmetic
-elsewhere."""
+"""Products with weights that stay in 4 or 8 bits: dot products or panels on the CPU, tensor cores on CUDA, plain
+arithmetic elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import StoredGemmOp
 from ait_mlir.dialects.ait.strided import is_contiguous
@@ -12,17 +14,21 @@ from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
-from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, PacksWeights, Strides, Target
 from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
 from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.gemm_packed import RATE as PANEL_RATE
 from ait_mlir.lowering.kernels.gemm_stream import START_SECONDS, FewRowsTile
 from ait_mlir.lowering.kernels.loops import broadcast_strides
+from ait_mlir.lowering.weights import is_weight
 
-__all__ = ["KERNELS", "MmaStoredGemm", "StoredGemm", "StoredTile"]
+__all__ = ["KERNELS", "MmaStoredGemm", "PackedStoredGemm", "StoredGemm", "StoredTile"]
 
 MAX_OPERANDS = 16
 CPU_RATE = 40e9
 """Operations per second of the dot products of a core with AVX-512."""
+UNPACKED, ROWS = 16e9, 256
+"""Numbers of panels that a core unpacks in a second, and the rows for which it unpacks them once."""
 RATE = 0.8
 """The share of the target's bandwidth that the kernel on tensor cores reaches."""
 UNPACK_RATE = 15e12
@@ -95,6 +101,38 @@ class StoredGemm(Kernel[StoredGemmOp]):
         )
         headers = ("ait/math.h", launch.header(header))
         return Emission(headers, definition, f"return ait::{place}::{call}({arguments});\n")
+
+
+class PackedStoredGemm(StoredGemm, PacksWeights):
+    """A weight whose bytes lie in panels: a block is unpacked into floats once for all rows of x."""
+
+    provider = "packed"
+
+    def matches(self, op: StoredGemmOp, target: Target) -> bool:
+        k, group, word = op.extents().k.as_int(), op.group.value.data, 32 // op.bits
+        return (
+            target.kind == "cpu"
+            and super().matches(op, target)
+            and k is not None
+            and tensor_type(op.numbers).static_shape() is not None
+            and is_weight(op.numbers)
+            and (group >= k or group % word == 0)
+        )
+
+    def panels(self, op: Operation, position: int) -> str | None:
+        return "nk" if position == 1 else None
+
+    def accepts(self, op: StoredGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return position != 1 and super().accepts(op, position, strides, scope)
+
+    def seconds(self, op: StoredGemmOp, target: Target) -> float:
+        env, extents = estimate_env(scope_of(op)), op.extents()
+        m, n, k = (e.evaluate(env) for e in (extents.m, extents.n, extents.k))
+        work = 2.0 * m * n * k / PANEL_RATE + -(-m // ROWS) * n * k / UNPACKED
+        return target.launch_seconds + max(bytes_moved(op, scope_of(op)) / target.bandwidth, work)
+
+    def template(self, launch: Launch[StoredGemmOp], functor: str) -> tuple[str, str, str]:
+        return "gemm_stored_panels", f"gemm_stored_panels<{functor}>", ""
 
 
 def _matrix(arg: Arg, strides: Strides) -> Matrix:
@@ -200,4 +238,4 @@ class MmaStoredGemm(StoredGemm):
         return "gemm_stored_mma", call, f", {launch.cpp(const(tile.split))}, {'true' if early else 'false'}"
 
 
-KERNELS = (MmaStoredGemm(), StoredGemm())
+KERNELS = (MmaStoredGemm(), StoredGemm(), PackedStoredGemm())

@@ -24,6 +24,20 @@ faster."""
 def product_with_stored_weight(p: PatternBuilder, kind: str) -> None:
     """x @ dequantize(w)^T reads w as it is stored: a large weight with scales by row or by groups along k, and few rows
     of x"""
+    x, w, weight, root = product_of_stored_weight(p, kind)
+    p.require("has_few_rows", root)
+    p.replace(root, "product_as_stored", x, w, weight)
+
+
+@pattern(over=("packed", "bytes"))
+def rows_with_stored_weight(p: PatternBuilder, kind: str) -> None:
+    """x @ dequantize(w)^T reads w as it is stored: a large weight with scales by row or by groups along k"""
+    x, w, weight, root = product_of_stored_weight(p, kind)
+    p.replace(root, "product_as_stored", x, w, weight)
+
+
+def product_of_stored_weight(p: PatternBuilder, kind: str) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
+    """Match x @ dequantize(w)^T with a large weight; returns x, w, the operation that dequantises, and the product."""
     x, w = p.value(), p.value()
     numbers = p.result(p.op("ait.unpack", [w])) if kind == "packed" else w
     weight = p.op("ait.dequantize", [numbers, p.rest()])
@@ -32,11 +46,12 @@ def product_with_stored_weight(p: PatternBuilder, kind: str) -> None:
     p.require("no_attribute", root, "kernel")
     p.require("is_large_param", w, p.result(weight))
     p.require("scales_groups_of_rows", weight)
-    p.require("has_few_rows", root)
-    p.replace(root, "product_as_stored", x, w, weight)
+    p.require("multiplies_short_floats", root)
+    return x, w, weight, root
 
 
 WEIGHTS = patterns(product_with_stored_weight)
+ROWS = patterns(rows_with_stored_weight)
 
 
 # ** constraints and natives **
@@ -57,6 +72,12 @@ def scales_groups_of_rows(weight: DequantizeOp) -> bool:
     numbers = tensor_type(weight.input)
     even = isinstance(weight.input.owner, UnpackOp) and group is not None and group % 2 == 1
     return group is not None and (not even or group >= (numbers.dims[1].as_int() or 0))
+
+
+@constraint
+def multiplies_short_floats(root: GemmOp) -> bool:
+    """x has floats of 2 or 4 bytes."""
+    return BY_IR[tensor_type(root.a).element_type].bytes in MOST_ROWS
 
 
 @constraint
