@@ -19,8 +19,8 @@ from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
 
 LARGEST_SUM = 2**31 - 1
-LONGEST_CHAIN = 16
-"""The most elementwise operations between the sums of integers and the integers that follow."""
+MOST_VALUES = 24
+"""The most values that are looked at between integers and the sums of integers from which they follow."""
 
 
 @pattern()
@@ -121,14 +121,14 @@ def makes_bytes(op: QuantizeOp) -> bool:
 def follows_from_sums_of_bytes(value: SSAValue) -> bool:
     """A few elementwise operations and permutes compute the value from a product or convolution of integers of 8
     bits."""
-    pending, seen = [value], 0
-    while pending and seen < LONGEST_CHAIN:
-        owner, seen = pending.pop().owner, seen + 1
+    pending = [value]
+    for near in pending:  # the nearest first
+        owner = near.owner
         if isinstance(owner, ContractionOp | ConvOp):
             if is_byte(tensor_type(owner.operands[0]).element_type):
                 return True
-        elif isinstance(owner, ElementwiseOp | PermuteOp):
-            pending += owner.operands
+        elif isinstance(owner, ElementwiseOp | PermuteOp) and len(pending) < MOST_VALUES:
+            pending += [v for v in owner.operands if v not in pending]
     return False
 
 
@@ -162,7 +162,8 @@ def convolution_of_bytes_scaled(r: Rewriter, root: ConvOp) -> Operation:
         rows = r.reshape(w, (channels, tensor_type(w).dims[-1]))
         properties = {"layout": StringAttr("rcr")}
         return r.create(GemmOp, [x, rows, scale], [root.output.type], properties, [Region(block)])
-    return r.create(ConvOp, [x, w, scale], [root.output.type], root.properties, [Region(block)])
+    properties = {name: value for name, value in root.properties.items() if name != "tf32"}
+    return r.create(ConvOp, [x, w, scale], [root.output.type], properties, [Region(block)])
 
 
 @native

@@ -122,7 +122,44 @@ ait.graph @broadcast(%x: !ait.tensor<1 x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>,
   ait.output "h" %1 : !ait.tensor<b x 4 x f32>
 }
 
-// Kernels of products write floats.
+// Kernels of products of integers write such integers, too.
+// CHECK-LABEL: ait.graph @bytes
+ait.graph @bytes(%x: !ait.tensor<b x 8 x i8>, %w: !ait.tensor<4 x 8 x i8>) dims {b = 1 to 8} {
+  // CHECK:      ait.gemm rcr %x, %w epilogue() {
+  // CHECK:      } : !ait.tensor<b x 4 x f32>, !ait.tensor<b x 4 x i8>
+  // CHECK-NOT:  ait.fused_elementwise
+  %0 = ait.gemm rcr %x, %w epilogue() {
+  ^bb0(%acc: i32):
+    %f = ait.cast %acc : f32
+    ait.yield %f : f32
+  } : !ait.tensor<b x 4 x f32>
+  %1 = ait.round %0 : !ait.tensor<b x 4 x f32>
+  %2 = ait.cast %1 : !ait.tensor<b x 4 x i8>
+  ait.output "z" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "h" %2 : !ait.tensor<b x 4 x i8>
+}
+
+// CHECK-LABEL: ait.graph @condition_of_bytes
+ait.graph @condition_of_bytes(%x: !ait.tensor<b x 8 x i8>, %w: !ait.tensor<4 x 8 x i8>, %r: !ait.tensor<b x 4 x i32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: ait.gemm rcr %x, %w :
+  // CHECK-NEXT: ait.fused_elementwise
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x i32>
+  %1 = ait.compare lt %0, %r : !ait.tensor<b x 4 x i1>
+  ait.output "z" %0 : !ait.tensor<b x 4 x i32>
+  ait.output "h" %1 : !ait.tensor<b x 4 x i1>
+}
+
+// Kernels of products of floats write floats.
+// CHECK-LABEL: ait.graph @narrow
+ait.graph @narrow(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>) dims {b = 1 to 8} {
+  // CHECK-NEXT: ait.gemm rcr %x, %w :
+  // CHECK-NEXT: ait.fused_elementwise
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 4 x f32>
+  %1 = ait.cast %0 : !ait.tensor<b x 4 x i8>
+  ait.output "z" %0 : !ait.tensor<b x 4 x f32>
+  ait.output "h" %1 : !ait.tensor<b x 4 x i8>
+}
+
 // CHECK-LABEL: ait.graph @mask
 ait.graph @mask(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>, %r: !ait.tensor<b x 4 x f32>) dims {b = 1 to 8} {
   // CHECK-NEXT: ait.gemm rcr %x, %w :

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ait_mlir.dialects.ait.dtypes import is_computed_float
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY, integer_range, is_computed_float
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
@@ -25,7 +26,7 @@ def compute_beside_result(p: PatternBuilder) -> None:
     root = p.op(FUSED, [p.rest(), made, p.rest()], results=None)
     contraction = p.find("contraction_that_makes", made)
     p.require("result_has_shape_of", root, made)
-    p.require("makes_floats", root)
+    p.require("makes_numbers_of", root, contraction)
     p.require("is_read_as_it_is", root)
     for op in (contraction, root):
         p.require("no_attribute", op, "kernel")
@@ -49,9 +50,11 @@ def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
 
 
 @constraint
-def makes_floats(op: Operation) -> bool:
-    """All results are of floating-point numbers that ops compute in."""
-    return all(is_computed_float(element_type_of(result)) for result in op.results)
+def makes_numbers_of(op: Operation, contraction: HasEpilogue) -> bool:
+    """All results are of floating-point numbers that ops compute in or, of a product of integers, of such integers."""
+    from_integers = contraction.accumulator_types()[0] == i32
+    elements = [element_type_of(result) for result in op.results]
+    return all(is_computed_float(e) or (from_integers and integer_range(e) and e not in STORED_ONLY) for e in elements)
 
 
 @constraint
