@@ -49,6 +49,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "conv": (
         "%a, %b pad [1, 1] : b x 14 x 14 x 64 x T; param 64 x 3 x 3 x 64 x T -> b x 14 x 14 x 64 x T",
         "%a, %b pad [1, 1] : b x 14 x 14 x 8 x T; 16 x 3 x 3 x 8 x T -> b x 14 x 14 x 16 x T",
+        "%a, %b pad [1, 1] : b x 14 x 14 x 64 x T; param 64 x 3 x 3 x 64 x T -> b x 14 x 14 x 64 x i32",
         "%a, %b pad [1, 1] groups 16 : b x 14 x 14 x 128 x T; 128 x 3 x 3 x 8 x T -> b x 14 x 14 x 128 x T",
     ),
     "copies": ("%a, %b : b x s x T; b x 24 x T -> b x s x T; b x 24 x T",),
@@ -115,7 +116,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " : s x 256 x f8E4M3FN; 384 x 256 x f8E4M3FN; s x 2 x f32; 3 x 2 x f32 -> s x 384 x f32",
     ),
     "stored_gemm": (
-        "%a by %b scale %c group 64 : s x 128 x T; 32 x 128 x i8; 32 x 2 x f16 -> s x 32 x T",
+        "%a by %b scale %c group 64 : s x 128 x T; param 32 x 128 x i8; 32 x 2 x f16 -> s x 32 x T",
         "%a by %b scale %c zero %d group 32 : s x 64 x T; 32 x 32 x ui8; 32 x 2 x f32; 32 x 2 x ui8 -> s x 32 x T",
     ),
     "recurrence": (
