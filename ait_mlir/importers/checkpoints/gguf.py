@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -119,8 +119,8 @@ class ModelNames:
             return found - np.asarray(1, found.dtype)
         turned = re.fullmatch(r"blk\.(\d+)\.attn_([qk])\.(weight|bias)", own)
         if self.architecture in TURNED and turned is not None:
-            heads = self.heads[turned[2]]
-            heads = heads[int(turned[1])] if isinstance(heads, list) else heads
+            given: Any = self.heads[turned[2]]
+            heads = cast("list[int]", given)[int(turned[1])] if isinstance(given, list) else int(given or 0)
             rows = found.shape[0]
             if not heads or rows % (2 * heads):
                 raise CheckpointError(f"tensor {own!r} has {rows} rows, which {heads} heads do not share in pairs")
