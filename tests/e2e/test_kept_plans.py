@@ -93,6 +93,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return path
 
     monkeypatch.setenv("AIT_PLANS", "1")
+    monkeypatch.setattr(outside, "rows", dict)  # other tests of this process may define operators
     monkeypatch.setattr(kept_plans, "_path", lambda key: plans / key)
     monkeypatch.setattr(driver, "plan_model", counted)
     monkeypatch.setattr(build, "build_library", library)
@@ -324,6 +325,7 @@ def test_a_model_of_a_kept_plan_computes_with_its_own_weights(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("AIT_PLANS", "1")
+    monkeypatch.setattr(outside, "rows", dict)  # other tests of this process may define operators
     monkeypatch.setattr(kept_plans, "_path", lambda key: compiled.plans / key)
     x = np.ones((2, 8), np.float32)
     for values in (W["w"], W["w"] / 4):
