@@ -81,7 +81,7 @@ class Short:
     ) -> tuple[float, float]:
         e, group, points = self.estimate, self.rows.group, round(self.estimate.points(axes))
         at = e.offsets(offset, lane, range(points), axes)
-        rows = e.offsets(offset, group[-1], range(WARP // self.threads), group) if group else [0]
+        rows = e.offsets(offset, group[-1], range(max(1, WARP // self.threads)), group) if group else [0]
         is_vector = lanes > 1 and e.is_vector(offset, lane, lanes)
         asked, needed = 0, set[int]()
         for first in range(0, points, self.threads * lanes):
