@@ -86,6 +86,23 @@ ait.graph @kept(%x: !ait.tensor<b x 9 x 6 x i8>, %w: !ait.tensor<6 x 3 x 6 x i8>
   ait.output "6" %y6 : !ait.tensor<b x 7 x 6 x f32>
 }
 
+// A convolution that computes more than sums, or whose kernel is chosen.
+// CHECK-LABEL: ait.graph @kept_convolutions
+ait.graph @kept_convolutions(%x: !ait.tensor<b x 9 x 6 x i8>, %w: !ait.tensor<6 x 3 x 6 x i8>, %s: !ait.tensor<f32>) dims {b = 1 to 2} {
+  // CHECK: ait.conv %a, %c epilogue() {
+  // CHECK: ait.conv %a, %c {kernel
+  %a = ait.dequantize %x scale %s : !ait.tensor<b x 9 x 6 x f32>
+  %c = ait.dequantize %w scale %s : !ait.tensor<6 x 3 x 6 x f32>
+  %y = ait.conv %a, %c epilogue() {
+  ^bb0(%acc: f32):
+    %r = ait.relu %acc : f32
+    ait.yield %r : f32
+  } : !ait.tensor<b x 7 x 6 x f32>
+  %z = ait.conv %a, %c {kernel = #ait.kernel<"native">} : !ait.tensor<b x 7 x 6 x f32>
+  ait.output "y" %y : !ait.tensor<b x 7 x 6 x f32>
+  ait.output "z" %z : !ait.tensor<b x 7 x 6 x f32>
+}
+
 // Integers of 16 bits, blocks, and values that follow from no sums of integers stay quantised by the op.
 // CHECK-LABEL: ait.graph @quantised
 ait.graph @quantised(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>, %q: !ait.tensor<b x 8 x i8>, %r: !ait.tensor<4 x 8 x i8>, %s: !ait.tensor<f32>, %g: !ait.tensor<b x 2 x f32>) dims {b = 1 to 2} {

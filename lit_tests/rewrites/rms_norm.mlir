@@ -164,6 +164,79 @@ ait.graph @no_rms_norm(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32
   ait.output "y8" %53 : !ait.tensor<2 x 4 x 4 x f32>
 }
 
+// The same of the length as a square root.
+// CHECK-LABEL: ait.graph @no_rms_norm_by_sqrt
+ait.graph @no_rms_norm_by_sqrt(%x: !ait.tensor<4 x 4 x f32>, %z: !ait.tensor<4 x 4 x f32>) {
+  // CHECK-NOT: ait.rms_norm
+  %eps = ait.constant 1e-06 : !ait.tensor<f32>
+  %minus = ait.constant -1e-06 : !ait.tensor<f32>
+  %two = ait.constant [0.5, 0.25, 1.0, 2.0] : !ait.tensor<4 x 1 x f32>
+  %large = ait.constant 1e-06 : !ait.tensor<2 x 4 x 1 x f32>
+  %0 = ait.mul %z, %x : !ait.tensor<4 x 4 x f32>
+  %1 = ait.reduce mean %0 dims [1] : !ait.tensor<4 x f32>
+  %2 = ait.reshape %1 : !ait.tensor<4 x 1 x f32>
+  %3 = ait.add %2, %eps : !ait.tensor<4 x 1 x f32>
+  %4 = ait.sqrt %3 : !ait.tensor<4 x 1 x f32>
+  %5 = ait.div %x, %4 : !ait.tensor<4 x 4 x f32>
+  %6 = ait.mul %x, %z : !ait.tensor<4 x 4 x f32>
+  %7 = ait.reduce mean %6 dims [1] : !ait.tensor<4 x f32>
+  %8 = ait.reshape %7 : !ait.tensor<4 x 1 x f32>
+  %9 = ait.add %8, %eps : !ait.tensor<4 x 1 x f32>
+  %10 = ait.sqrt %9 : !ait.tensor<4 x 1 x f32>
+  %11 = ait.div %x, %10 : !ait.tensor<4 x 4 x f32>
+  %12 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %13 = ait.reduce mean %12 dims [1] : !ait.tensor<4 x f32>
+  %14 = ait.reshape %13 : !ait.tensor<4 x 1 x f32>
+  %15 = ait.add %14, %eps : !ait.tensor<4 x 1 x f32>
+  %16 = ait.sqrt %15 : !ait.tensor<4 x 1 x f32>
+  %17 = ait.div %z, %16 : !ait.tensor<4 x 4 x f32>
+  %18 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %19 = ait.reduce sum %18 dims [1] : !ait.tensor<4 x f32>
+  %20 = ait.reshape %19 : !ait.tensor<4 x 1 x f32>
+  %21 = ait.add %20, %eps : !ait.tensor<4 x 1 x f32>
+  %22 = ait.sqrt %21 : !ait.tensor<4 x 1 x f32>
+  %23 = ait.div %x, %22 : !ait.tensor<4 x 4 x f32>
+  %24 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %25 = ait.reduce mean %24 dims [0] : !ait.tensor<4 x f32>
+  %26 = ait.reshape %25 : !ait.tensor<4 x 1 x f32>
+  %27 = ait.add %26, %eps : !ait.tensor<4 x 1 x f32>
+  %28 = ait.sqrt %27 : !ait.tensor<4 x 1 x f32>
+  %29 = ait.div %x, %28 : !ait.tensor<4 x 4 x f32>
+  %30 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %31 = ait.reduce mean %30 dims [1] : !ait.tensor<4 x f32>
+  %32 = ait.reshape %31 : !ait.tensor<1 x 4 x f32>
+  %33 = ait.add %32, %eps : !ait.tensor<1 x 4 x f32>
+  %34 = ait.sqrt %33 : !ait.tensor<1 x 4 x f32>
+  %35 = ait.div %x, %34 : !ait.tensor<4 x 4 x f32>
+  %36 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %37 = ait.reduce mean %36 dims [1] : !ait.tensor<4 x f32>
+  %38 = ait.reshape %37 : !ait.tensor<4 x 1 x f32>
+  %39 = ait.add %38, %minus : !ait.tensor<4 x 1 x f32>
+  %40 = ait.sqrt %39 : !ait.tensor<4 x 1 x f32>
+  %41 = ait.div %x, %40 : !ait.tensor<4 x 4 x f32>
+  %42 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %43 = ait.reduce mean %42 dims [1] : !ait.tensor<4 x f32>
+  %44 = ait.reshape %43 : !ait.tensor<4 x 1 x f32>
+  %45 = ait.add %44, %two : !ait.tensor<4 x 1 x f32>
+  %46 = ait.sqrt %45 : !ait.tensor<4 x 1 x f32>
+  %47 = ait.div %x, %46 : !ait.tensor<4 x 4 x f32>
+  %48 = ait.mul %x, %x : !ait.tensor<4 x 4 x f32>
+  %49 = ait.reduce mean %48 dims [1] : !ait.tensor<4 x f32>
+  %50 = ait.reshape %49 : !ait.tensor<4 x 1 x f32>
+  %51 = ait.add %50, %large : !ait.tensor<2 x 4 x 1 x f32>
+  %52 = ait.sqrt %51 : !ait.tensor<2 x 4 x 1 x f32>
+  %53 = ait.div %x, %52 : !ait.tensor<2 x 4 x 4 x f32>
+  ait.output "y0" %5 : !ait.tensor<4 x 4 x f32>
+  ait.output "y1" %11 : !ait.tensor<4 x 4 x f32>
+  ait.output "y2" %17 : !ait.tensor<4 x 4 x f32>
+  ait.output "y3" %23 : !ait.tensor<4 x 4 x f32>
+  ait.output "y4" %29 : !ait.tensor<4 x 4 x f32>
+  ait.output "y5" %35 : !ait.tensor<4 x 4 x f32>
+  ait.output "y6" %41 : !ait.tensor<4 x 4 x f32>
+  ait.output "y7" %47 : !ait.tensor<4 x 4 x f32>
+  ait.output "y8" %53 : !ait.tensor<2 x 4 x 4 x f32>
+}
+
 // A weight of another shape, a norm of two dims or one that others use, too, or that has its kernel.
 // CHECK-LABEL: ait.graph @no_scale
 ait.graph @no_scale(%x: !ait.tensor<4 x 8 x f32>) {

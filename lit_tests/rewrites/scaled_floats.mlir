@@ -89,7 +89,7 @@ ait.graph @groups(%x: !ait.tensor<b x s x 272 x f8E4M3FN>, %xs: !ait.tensor<b x 
 // Groups of another size, blocks of rows of the first factor, blocks that no tile divides, scales of whole rows, odd rows, another layout, an
 // epilogue, a selected kernel, sums in f64, integers.
 // CHECK-LABEL: ait.graph @no_groups
-ait.graph @no_groups(%x: !ait.tensor<8 x 256 x f8E4M3FN>, %s: !ait.tensor<8 x 2 x f32>, %s4: !ait.tensor<8 x 4 x f32>, %sb: !ait.tensor<4 x 2 x f32>, %w: !ait.tensor<64 x 256 x f8E4M3FN>, %t: !ait.tensor<1 x 2 x f32>, %t4: !ait.tensor<1 x 4 x f32>, %t24: !ait.tensor<3 x 2 x f32>, %r: !ait.tensor<64 x 1 x f32>, %xo: !ait.tensor<8 x 250 x f8E4M3FN>, %wo: !ait.tensor<64 x 250 x f8E4M3FN>, %v: !ait.tensor<256 x 64 x f8E4M3FN>, %tv: !ait.tensor<2 x 1 x f32>, %i: !ait.tensor<64 x 256 x i8>) {
+ait.graph @no_groups(%x: !ait.tensor<8 x 256 x f8E4M3FN>, %s: !ait.tensor<8 x 2 x f32>, %s4: !ait.tensor<8 x 4 x f32>, %sb: !ait.tensor<4 x 2 x f32>, %w: !ait.tensor<64 x 256 x f8E4M3FN>, %t: !ait.tensor<1 x 2 x f32>, %t4: !ait.tensor<1 x 4 x f32>, %t24: !ait.tensor<3 x 2 x f32>, %r: !ait.tensor<64 x 1 x f32>, %xo: !ait.tensor<8 x 250 x f8E4M3FN>, %wo: !ait.tensor<64 x 250 x f8E4M3FN>, %v: !ait.tensor<256 x 64 x f8E4M3FN>, %tv: !ait.tensor<2 x 1 x f32>, %i: !ait.tensor<64 x 256 x i8>, %j: !ait.tensor<8 x 256 x i8>) {
   // CHECK-NOT: scaled_gemm
   // CHECK: ait.output "y0"
   %a = ait.dequantize %x scale %s blocks [1, 128] : !ait.tensor<8 x 256 x f32>
@@ -102,9 +102,10 @@ ait.graph @no_groups(%x: !ait.tensor<8 x 256 x f8E4M3FN>, %s: !ait.tensor<8 x 2 
   %c24 = ait.dequantize %w scale %t24 blocks [24, 128] : !ait.tensor<64 x 256 x f32>
   %cr = ait.dequantize %w scale %r : !ait.tensor<64 x 256 x f32>
   %co = ait.dequantize %wo scale %t blocks [64, 128] : !ait.tensor<64 x 250 x f32>
-  %cv = ait.dequantize %v scale %tv blocks [128, 64] : !ait.tensor<256 x 64 x f32>
+  %cv = ait.dequantize %v scale %tv blocks [128, 128] : !ait.tensor<256 x 64 x f32>
   %cd = ait.dequantize %w scale %t blocks [64, 128] : !ait.tensor<64 x 256 x f64>
   %ci = ait.dequantize %i scale %t blocks [64, 128] : !ait.tensor<64 x 256 x f32>
+  %aj = ait.dequantize %j scale %s blocks [1, 128] : !ait.tensor<8 x 256 x f32>
   %y0 = ait.gemm rcr %a64, %c64 : !ait.tensor<8 x 64 x f32>
   %y1 = ait.gemm rcr %ab, %c : !ait.tensor<8 x 64 x f32>
   %y2 = ait.gemm rcr %a, %c24 : !ait.tensor<8 x 64 x f32>
@@ -120,6 +121,7 @@ ait.graph @no_groups(%x: !ait.tensor<8 x 256 x f8E4M3FN>, %s: !ait.tensor<8 x 2 
   %y8 = ait.gemm rcr %ad, %cd : !ait.tensor<8 x 64 x f64>
   %y9 = ait.gemm rcr %a, %ci : !ait.tensor<8 x 64 x f32>
   %ya = ait.gemm rcr %a64, %c : !ait.tensor<8 x 64 x f32>
+  %yb = ait.gemm rcr %aj, %c : !ait.tensor<8 x 64 x f32>
   ait.output "y0" %y0 : !ait.tensor<8 x 64 x f32>
   ait.output "y1" %y1 : !ait.tensor<8 x 64 x f32>
   ait.output "y2" %y2 : !ait.tensor<8 x 64 x f32>
@@ -131,6 +133,7 @@ ait.graph @no_groups(%x: !ait.tensor<8 x 256 x f8E4M3FN>, %s: !ait.tensor<8 x 2 
   ait.output "y8" %y8 : !ait.tensor<8 x 64 x f64>
   ait.output "y9" %y9 : !ait.tensor<8 x 64 x f32>
   ait.output "ya" %ya : !ait.tensor<8 x 64 x f32>
+  ait.output "yb" %yb : !ait.tensor<8 x 64 x f32>
 }
 
 // Scales that differ along k, blocks along k or of rows, sums in f64, an epilogue, a selected kernel, rows of the first or of the result that

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ait_mlir.lowering.kernels import Target
 from tests.specs import ROWS
 from tests.specs.draw import draw, sample
 
@@ -34,11 +35,13 @@ def graph(name: str, inputs: dict[str, str], *ops: Op) -> str:
     return "\n".join([*lines, "}"])
 
 
-def specified(full: bool) -> Iterator[tuple[str, str]]:
-    """Each op at each element type: a graph that holds its forms side by side."""
+def specified(full: bool, target: Target | None) -> Iterator[tuple[str, str]]:
+    """Each op that a target has at each element type: a graph that holds its forms side by side."""
     kept = sample("codegen")
     drawn = [d for name, d in draw("codegen").items() if full or name in kept]
     for number, spec in enumerate(ROWS):
+        if target is not None and spec.needs is not None and not target.has(spec.needs):
+            continue
         for t in spec.all_types:
             forms = [(d.form, t) for d in drawn if d.spec is spec and d.type == t]
             if forms:
@@ -150,9 +153,10 @@ def recurrences() -> Iterator[tuple[str, str]]:
         )
 
 
-def models(full: bool = True) -> Iterator[tuple[str, str]]:
-    """`(name, text of a module)` of all cases; float cases once in each float type, or, of the sample, in one of them."""
-    yield from specified(full)
+def models(full: bool = True, target: Target | None = None) -> Iterator[tuple[str, str]]:
+    """`(name, text of a module)` of all cases of a target, or of all; float cases once in each float type, or, of the
+    sample, in one of them."""
+    yield from specified(full, target)
     cases = [*rows(), *reductions(), *selections(), *contractions(), *attentions(), *recurrences()]
     cases += [(path.stem, path.read_text()) for path in sorted(EXAMPLES.glob("*.mlir"))]
     for i, (name, text) in enumerate(cases):

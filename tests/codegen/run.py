@@ -78,7 +78,7 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
     headers: dict[str, str] = {}
     failures: list[str] = []
     total = 0
-    for name, text in models(full):
+    for name, text in models(full, target):
         for native in (False, True):
             try:
                 module = parse_text(context(), text)

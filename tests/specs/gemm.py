@@ -308,7 +308,7 @@ SCALED_GEMM = Spec(
         {"m": 5, "n": 0, "k": 3},
     ),
     ({"m": 5, "n": 9, "k": 9}, {"m": 70, "n": 17, "k": 16}, {"m": 0, "n": 4, "k": 3}), FLOATS8,
-    without=dict.fromkeys(("cpu", "rocm", "graphs"), "only CUDA cards multiply 8-bit floats"),
+    without=dict.fromkeys(("cpu", "rocm", "graphs"), "only CUDA cards multiply 8-bit floats"), needs="float8",
 )  # fmt: skip
 
 STORED_SUM = " epilogue({names}) {{\n  ^bb0(%acc: S, %y: S, %z: S):\n    %s = ait.add %acc, %y : S\n    %t = ait.relu %s : S\n    %u = ait.add %t, %z : S\n    ait.yield %u : S\n  }}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ait_mlir.dims import Scope
+from ait_mlir.lowering.target import Capability
 from tests import tiers
 from tests.kernels.harness import Case
 from tests.specs.tolerance import Tolerance
@@ -91,6 +92,8 @@ class Spec:
     """The dims at which special values go through an elementwise op."""
     without: Mapping[Consumer, str] = field(default_factory=dict[Consumer, str])
     """Who does not draw from this spec, and why."""
+    needs: Capability | None = None
+    """What an architecture must have for any kernel of the op; sources are compiled for those alone."""
 
     @property
     def all_types(self) -> tuple[str, ...]:

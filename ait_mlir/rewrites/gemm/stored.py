@@ -33,6 +33,7 @@ def product_with_stored_weight(p: PatternBuilder, kind: str) -> None:
 def rows_with_stored_weight(p: PatternBuilder, kind: str) -> None:
     """x @ dequantize(w)^T reads w as it is stored: a large weight with scales by row or by groups along k"""
     x, w, weight, root = product_of_stored_weight(p, kind)
+    p.require("multiplies_short_floats", root)
     p.replace(root, "product_as_stored", x, w, weight)
 
 
@@ -46,7 +47,6 @@ def product_of_stored_weight(p: PatternBuilder, kind: str) -> tuple[SSAValue, SS
     p.require("no_attribute", root, "kernel")
     p.require("is_large_param", w, p.result(weight))
     p.require("scales_groups_of_rows", weight)
-    p.require("multiplies_short_floats", root)
     return x, w, weight, root
 
 
