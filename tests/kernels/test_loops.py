@@ -129,6 +129,17 @@ def test_a_thread_computes_a_short_row_that_passes_through_shared_memory(form: s
     loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
 
 
+@pytest.mark.parametrize("threads", [1, 32, 256])
+def test_short_rows_have_an_estimate_for_any_number_of_threads(threads: int, tmp_path: Path) -> None:
+    config = {"threads": threads, "lanes": 1, "kept": 0}
+    case = loops.on_kernel(loops.SPEC.drawn("short-unturned", "f16"), "rows", config)
+    kernel = kernel_of("rows", case.op, CUDA)
+    assert kernel.config_problem(case.op, config, CUDA) is None
+    assert 0 < kernel.estimate(case.op, config, CUDA) < 1
+    if threads > 32:
+        loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, "short-unturned-f16")
+
+
 @pytest.mark.parametrize(
     ("form", "lanes", "tile"),
     [
