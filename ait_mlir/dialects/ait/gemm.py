@@ -301,8 +301,8 @@ class StoredGemmOp(HasEpilogue, ContractionExtents, PureOp):
     """A product with a weight that stays as it is stored: x w^T, where w = (numbers - zero) * scale.
 
     x is [M, K] of floats. The numbers are [N, K] of i8 or ui8, or [N, K / 2] of ui8 with two numbers of 4 bits in each
-    byte, the lower half first: ui4, or i4 with `signed`. `scale` has a float, and `zero` an integer, for each group of
-    numbers along K: they are [N, K / group], rounded up.
+    byte, the lower half first: ui4, or i4 with `signed`. If K is 1, numbers have 4 bits only with `signed`. `scale` has
+    a float, and `zero` an integer, for each group of numbers along K: they are [N, K / group], rounded up.
 
     ```mlir
     %y = ait.stored_gemm %x by %w scale %s zero %z group 128 : !ait.tensor<batch x 11008 x f16>
@@ -345,7 +345,8 @@ class StoredGemmOp(HasEpilogue, ContractionExtents, PureOp):
     @property
     def bits(self) -> int:
         """The bits of a stored number: 4 or 8."""
-        return 8 if tensor_type(self.numbers).dims[1] is tensor_type(self.a).dims[1] else 4
+        is_whole = tensor_type(self.numbers).dims[1] is tensor_type(self.a).dims[1]
+        return 8 if is_whole and self.signed is None else 4
 
     @property
     def is_signed(self) -> bool:
@@ -371,7 +372,7 @@ class StoredGemmOp(HasEpilogue, ContractionExtents, PureOp):
                 f"the numbers have shape {shape_text(numbers.dims)} of {numbers.element_type} for rows of {k}: "
                 f"expected {k} in the last dim, or {halves} of ui8, which hold two each"
             )
-        if self.signed is not None and self.bits == 8:
+        if self.signed is not None and (numbers.dims[1] is not halves or numbers.element_type != ui8):
             raise self.fail("'signed' is for numbers of 4 bits; those of 8 bits have i8 or ui8")
         if group < 1 or (group % 2 and self.bits == 4 and not scope_of(self).le(k, group)):
             raise self.fail(f"group is {group}, expected at least 1, and even for numbers of 4 bits")

@@ -144,6 +144,17 @@ ait.graph @stored(%x: !ait.tensor<m x 64 x f16>, %b: !ait.tensor<24 x 64 x i8>, 
   ait.output "2" %2 : !ait.tensor<m x 24 x f16>
 }
 
+// Rows of one number: a byte has a number of 8 bits, or one of 4 bits with a sign.
+// CHECK-LABEL: ait.graph @stored_one
+ait.graph @stored_one(%x: !ait.tensor<m x 1 x f32>, %w: !ait.tensor<24 x 1 x ui8>, %s: !ait.tensor<24 x 1 x f32>) dims {m = 0 to 8} {
+  // CHECK: ait.stored_gemm %x by %w scale %s group 3 : !ait.tensor<m x 24 x f32>
+  %0 = ait.stored_gemm %x by %w scale %s group 3 : !ait.tensor<m x 24 x f32>
+  // CHECK: ait.stored_gemm %x by %w scale %s group 4 signed : !ait.tensor<m x 24 x f32>
+  %1 = ait.stored_gemm %x by %w scale %s group 4 signed : !ait.tensor<m x 24 x f32>
+  ait.output "0" %0 : !ait.tensor<m x 24 x f32>
+  ait.output "1" %1 : !ait.tensor<m x 24 x f32>
+}
+
 // CHECK-LABEL: ait.graph @scaled
 ait.graph @scaled(%x: !ait.tensor<m x 300 x f8E4M3FN>, %w: !ait.tensor<200 x 300 x f8E5M2>, %s: !ait.tensor<m x 3 x f32>, %t: !ait.tensor<2 x 3 x f32>, %r: !ait.tensor<200 x f16>) dims {m = 0 to 8} {
   // CHECK: %0 = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 : !ait.tensor<m x 200 x f32>
