@@ -21,7 +21,8 @@ from ait_mlir.dialects.ait.types import tensor_type
 
 @dataclass(frozen=True)
 class Link:
-    """What connects cards: bytes per second of one card in one direction, and seconds of a collective of no bytes."""
+    """A connection between cards: bytes per second of one card in one direction, and seconds of a collective without
+    data."""
 
     bandwidth: float
     seconds: float

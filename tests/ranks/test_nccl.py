@@ -18,6 +18,7 @@ from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering.toolchain import cuda_home
 from ait_mlir.options import CompileOptions
 from ait_mlir.reference import evaluate_graph
+from tests.ranks.texts import SMALL
 from tests.runtime.fake_device import CUDART, compiled
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +41,6 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks 
   ait.output "y" %8 : !ait.tensor<8 x 2 x f16>
   ait.output "z" %9 : !ait.tensor<4 x 8 x i8>
 }}"""
-SMALL = """
-ait.graph @small(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 4} ranks {mesh = #sdy.mesh<["tp"=2]>} {
-  %0 = ait.all_reduce sum %x over ["tp"] of <["tp"=2]> : !ait.tensor<b x 4 x f32>
-  ait.output "y" %0 : !ait.tensor<b x 4 x f32>
-}"""
 
 
 def test_whole_numbers_that_nccl_cannot_add_are_refused() -> None:

@@ -27,6 +27,7 @@ from ait_mlir.runtime import Model
 from ait_mlir.runtime.artifact import read
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.commands.compile import param_types
+from tests.ranks.texts import SMALL
 
 ROOT = Path(__file__).parents[2]
 MISSING = "Open MPI is not installed: apt-get install openmpi-bin"
@@ -77,11 +78,6 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks 
   ait.output "y" %7 : !ait.tensor<8 x 2 x f16>
   ait.output "z" %8 : !ait.tensor<4 x 8 x i8>
 }}"""
-SMALL = """
-ait.graph @small(%x: !ait.tensor<b x 4 x f32>) dims {b = 1 to 4} ranks {mesh = #sdy.mesh<["tp"=2]>} {
-  %0 = ait.all_reduce sum %x over ["tp"] of <["tp"=2]> : !ait.tensor<b x 4 x f32>
-  ait.output "y" %0 : !ait.tensor<b x 4 x f32>
-}"""
 
 
 def compiled(text: str, folder: Path, name: str, inputs: Arrays) -> Arrays:

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, f64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp
+from ait_mlir.dialects.ait.gemm import ContractionOp, MatrixOp, ScaledGemmOp, StoredGemmOp
 from ait_mlir.dialects.ait.grouped import GroupedGemmOp
-from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.strided import contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
@@ -189,6 +189,26 @@ def contiguous_args(
         t = tensor_type(value)
         args.append(Arg(arg_name(op, i), t, strides if i == position else contiguous_strides(t.dims)))
     return args[: len(op.operands)], args[len(op.operands) :]
+
+
+MAX_OPERANDS, LARGEST = 16, 2**31 - 1
+"""The most operands of a product, and the largest size of it, that its kernels take."""
+
+
+def extents_fit(op: StoredGemmOp | ScaledGemmOp) -> bool:
+    """Whether a product with scales has few enough operands, and sizes that 32 bits hold."""
+    extents, scope = op.extents(), scope_of(op)
+    is_small = all(scope.bounds(e)[1] <= LARGEST for e in (extents.m, extents.n, extents.k))
+    return is_small and len(op.operands) <= MAX_OPERANDS
+
+
+def lies_in_rows(op: StoredGemmOp | ScaledGemmOp, position: int, strides: Strides, scope: Scope, matrices: int) -> bool:
+    """Whether an operand or the result of a product with scales lies as its kernels read it: the first `matrices`
+    operands and the result in rows of neighbours, other operands that are not those of the epilogue row-major."""
+    if position < matrices or position == len(op.operands):
+        return strides[1].as_int() == 1
+    is_own = position < len(op.own_operands)
+    return not is_own or is_contiguous(tensor_type(op.operands[position]).dims, strides, scope)
 
 
 def arg_name(op: Operation, position: int) -> str:

@@ -13,8 +13,8 @@ from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor
-from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.contraction import LARGEST, Matrix, Problem, epilogue_functor
+from ait_mlir.lowering.kernels.gemm import SIMT_RATE
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, braces, broadcast_strides, collapse, nest
 
 MAX_OPERANDS = 16

@@ -16,6 +16,7 @@ from ait_mlir.host.cpu import has_bf16_tiles
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.contraction import (
+    LARGEST,
     Matrix,
     Problem,
     arg_name,
@@ -28,7 +29,6 @@ from ait_mlir.lowering.kernels.contraction import (
 )
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles, tile_for_few_rows
 
-LARGEST = 2**31 - 1
 MAX_CONFIGS = 8
 
 # Operations per second.

@@ -9,8 +9,7 @@ from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.lowering.estimates import Terms
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, contiguous_args, is_narrow
-from ait_mlir.lowering.kernels.gemm import LARGEST
+from ait_mlir.lowering.kernels.contraction import LARGEST, Matrix, Problem, contiguous_args, is_narrow
 from ait_mlir.lowering.kernels.gemm_hopper import MAX_CONFIGS, SPAN, Finish, HopperTile, best_tiles, is_aligned
 from ait_mlir.lowering.kernels.loops import ZERO, broadcast_strides, collapse, nest
 

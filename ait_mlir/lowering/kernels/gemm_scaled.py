@@ -6,13 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ait_mlir.dialects.ait.gemm import ScaledGemmOp
-from ait_mlir.dialects.ait.strided import is_contiguous
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, arg_name, contiguous_args, epilogue_functor
-from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.contraction import (
+    Matrix,
+    Problem,
+    arg_name,
+    contiguous_args,
+    epilogue_functor,
+    extents_fit,
+    lies_in_rows,
+)
+from ait_mlir.lowering.kernels.gemm import SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_hopper import (
     MAX_CONFIGS,
     SHORT_SUM_TILES,
@@ -30,7 +37,6 @@ from ait_mlir.lowering.kernels.loops import broadcast_strides
 
 __all__ = ["KERNELS", "HopperScaledGemm", "MmaScaledGemm", "ScaledGemm"]
 
-MAX_OPERANDS = 16
 DEPTH = 128
 """The numbers along K of a step of wgmma, whose sums are scaled together."""
 
@@ -43,17 +49,10 @@ class ScaledGemm(Kernel[ScaledGemmOp]):
     one_instance = True
 
     def matches(self, op: ScaledGemmOp, target: Target) -> bool:
-        extents, scope = op.extents(), scope_of(op)
-        sizes = (extents.m, extents.n, extents.k)
-        fits = len(op.operands) <= MAX_OPERANDS and all(scope.bounds(e)[1] <= LARGEST for e in sizes)
-        return fits and target.kind == "cuda" and target.has("float8")
+        return extents_fit(op) and target.kind == "cuda" and target.has("float8")
 
     def accepts(self, op: ScaledGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if position in (0, 1, len(op.operands)):
-            return strides[1].as_int() == 1
-        if position < len(op.own_operands):
-            return is_contiguous(tensor_type(op.operands[position]).dims, strides, scope)
-        return True
+        return lies_in_rows(op, position, strides, scope, 2)
 
     def sizes(self, op: ScaledGemmOp) -> tuple[int, int, int]:
         """m, n and k at `estimate_env`."""

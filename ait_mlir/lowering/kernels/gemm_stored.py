@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.gemm import StoredGemmOp
-from ait_mlir.dialects.ait.strided import is_contiguous
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope, const
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, PacksWeights, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, is_narrow
-from ait_mlir.lowering.kernels.gemm import LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.contraction import (
+    Matrix,
+    Problem,
+    epilogue_functor,
+    extents_fit,
+    is_narrow,
+    lies_in_rows,
+)
+from ait_mlir.lowering.kernels.gemm import SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_packed import RATE as PANEL_RATE
 from ait_mlir.lowering.kernels.gemm_stream import START_SECONDS, FewRowsTile
 from ait_mlir.lowering.kernels.loops import broadcast_strides
@@ -24,7 +30,6 @@ from ait_mlir.lowering.weights import is_weight
 
 __all__ = ["KERNELS", "MmaStoredGemm", "PackedStoredGemm", "StoredGemm", "StoredTile"]
 
-MAX_OPERANDS = 16
 CPU_RATE = 40e9
 """Operations per second of the dot products of a core with AVX-512."""
 UNPACKED, ROWS = 16e9, 256
@@ -43,16 +48,10 @@ class StoredGemm(Kernel[StoredGemmOp]):
     one_instance = True
 
     def matches(self, op: StoredGemmOp, target: Target) -> bool:
-        extents, scope = op.extents(), scope_of(op)
-        sizes = (extents.m, extents.n, extents.k)
-        return len(op.operands) <= MAX_OPERANDS and all(scope.bounds(e)[1] <= LARGEST for e in sizes)
+        return extents_fit(op)
 
     def accepts(self, op: StoredGemmOp, position: int, strides: Strides, scope: Scope) -> bool:
-        if position == 0 or position == len(op.operands):
-            return strides[1].as_int() == 1
-        if position < len(op.own_operands):
-            return is_contiguous(tensor_type(op.operands[position]).dims, strides, scope)
-        return True
+        return lies_in_rows(op, position, strides, scope, 1)
 
     def seconds(self, op: StoredGemmOp, target: Target) -> float:
         moved = bytes_moved(op, scope_of(op)) / target.bandwidth

@@ -14,8 +14,16 @@ from ait_mlir.dims import Expr, Scope
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import Matrix, Problem, epilogue_functor, in_halves, is_narrow, on_mma
-from ait_mlir.lowering.kernels.gemm import CPU_RATE, LARGEST, SIMT_RATE
+from ait_mlir.lowering.kernels.contraction import (
+    LARGEST,
+    Matrix,
+    Problem,
+    epilogue_functor,
+    in_halves,
+    is_narrow,
+    on_mma,
+)
+from ait_mlir.lowering.kernels.gemm import CPU_RATE, SIMT_RATE
 from ait_mlir.lowering.kernels.gemm_tiles import CLOCK, TILES, GemmTile, best_tiles
 from ait_mlir.lowering.kernels.loops import (
     ONE,

@@ -4,15 +4,11 @@
 #ifndef AIT_KERNELS_GPU_GEMM_STORED_CUH_
 #define AIT_KERNELS_GPU_GEMM_STORED_CUH_
 
-#include "ait/gpu/launch.h"
-#include "ait/kernels/gpu/gemm_epilogue.cuh"
+#include "ait/kernels/gpu/gemm_columns.cuh"
 #include "ait/kernels/stored.h"
 
 #if defined(AIT_GPU)
 namespace ait::gpu {
-
-/// Columns of the result of a block, a warp each, and rows that are summed at once.
-inline constexpr int kStoredColumns = kSpan, kStoredRows = 4;
 
 /// @brief Everything that the kernels of stored weights are given; `gemm` has no b.
 template <class T, class Stored, class D, class... E>
@@ -21,23 +17,18 @@ struct StoredArgs {
   Stored b;
 };
 
-/// @brief The sums of a block, [row][column]: a variable in shared memory.
-struct StoredSums {
-  float v[kStoredRows][kStoredColumns];
-};
-
 /// @brief 8 columns of 4 rows. Grid: spans of columns, groups of rows.
 template <class F, class T, class Stored, class D, class... E>
-__global__ void __launch_bounds__(kStoredColumns * kWarpSize) gemm_stored_kernel(const AIT_GRID_CONSTANT StoredArgs<T, Stored, D, E...> args) {
+__global__ void __launch_bounds__(kBlockColumns * kWarpSize) gemm_stored_kernel(const AIT_GRID_CONSTANT StoredArgs<T, Stored, D, E...> args) {
   constexpr int kBits = Stored::kBits, kPerByte = 8 / kBits;
-  __shared__ StoredSums shared;
+  __shared__ ColumnSums shared;
   const GemmArgs<T, D, E...>& gemm = args.gemm;
   const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
-  const int m0 = int(blockIdx.y) * kStoredRows, n0 = int(blockIdx.x) * kStoredColumns, n = n0 + warp;
+  const int m0 = int(blockIdx.y) * kBlockRows, n0 = int(blockIdx.x) * kBlockColumns, n = n0 + warp;
   wait_for_previous();
-  float sums[kStoredRows];
+  float sums[kBlockRows];
 #pragma unroll
-  for (int r = 0; r < kStoredRows; ++r) sums[r] = 0.f;
+  for (int r = 0; r < kBlockRows; ++r) sums[r] = 0.f;
   if (n < gemm.n) {
     const uint8_t* const row = args.b.data + n * args.b.pitch;
     const int bytes = (gemm.k + kPerByte - 1) / kPerByte;
@@ -58,38 +49,20 @@ __global__ void __launch_bounds__(kStoredColumns * kWarpSize) gemm_stored_kernel
         const int k = i * kPerByte + p;
         const float w = float(int(kBits == 4 ? (b >> (4 * p)) & 15u : b) - origin) * scale;
 #pragma unroll
-        for (int r = 0; r < kStoredRows; ++r) {
+        for (int r = 0; r < kBlockRows; ++r) {
           if (m0 + r < gemm.m && k < gemm.k) sums[r] += convert<float>(gemm.a.data[(m0 + r) * gemm.a.row + k]) * w;
         }
       }
     }
   }
-#pragma unroll
-  for (int r = 0; r < kStoredRows; ++r) {
-#pragma unroll
-    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) sums[r] += shuffle_xor(sums[r], mask);
-    if (lane == 0) shared.v[r][warp] = sums[r];
-  }
-  __syncthreads();
-  allow_next();
-  const int r = int(threadIdx.x);
-  if (r >= kStoredRows || m0 + r >= gemm.m) return;
-  typename Operands<E...>::Raw raw;
-  gemm.operands.fetch(0, 0, m0 + r, n0, gemm.n - n0, raw);
-  Span<float> sum;
-#pragma unroll
-  for (int i = 0; i < kSpan; ++i) sum.v[i] = shared.v[r][i];
-  gemm.template finish<F>(0, 0, m0 + r, n0, sum, raw);
+  store_column_sums<F>(gemm, shared, sums, m0, n0);
 }
 
 /// @brief The arguments of a product with a stored weight.
 template <class T, class Stored, class D, class... E>
 inline StoredArgs<T, Stored, D, E...> stored_args(const GemmShape& shape, const Matrices<const T>& a, const Stored& b, const Matrices<D>& d,
                                                   const Operands<E...>& operands) {
-  const GemmArgs<T, D, E...> gemm{int(shape.m), int(shape.n), int(shape.k), 1,    0,    0,
-                                  a,            Matrices<const T>{nullptr, 0, 0}, d,    true, true, rows_aligned(d, d.col, d.row),
-                                  operands};
-  return {gemm, b};
+  return {args_without_b(shape, a, d, operands), b};
 }
 
 /// @brief Launches `gemm_stored_kernel`: d = epilogue(a @ b^T) for a stored b; a is contiguous along k.
@@ -97,11 +70,7 @@ template <class F, class T, class Stored, class D, class... E>
 int32_t gemm_stored(const Context& ctx, const GemmShape& shape, const Matrices<const T>& a, const Stored& b, const Matrices<D>& d,
                     const Operands<E...>& operands) {
   if (shape.m == 0 || shape.n == 0) return 0;
-  LaunchConfig config;
-  config.grid = dim3(grid_size((shape.n + kStoredColumns - 1) / kStoredColumns), grid_size((shape.m + kStoredRows - 1) / kStoredRows));
-  config.block = dim3(kStoredColumns * kWarpSize);
-  config.dependent = true;
-  return launch(ctx, config, gemm_stored_kernel<F, T, Stored, D, E...>, stored_args(shape, a, b, d, operands));
+  return launch(ctx, column_launch(shape), gemm_stored_kernel<F, T, Stored, D, E...>, stored_args(shape, a, b, d, operands));
 }
 
 }  // namespace ait::gpu
