@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -40,11 +40,16 @@ class Standalone:
 
     def at(self, point: Point) -> Operation:
         """The op with numbers for dims, in its own graph."""
-        graph = substituted(self.graph, self.environment(point), Scope())
-        for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True):
-            if old is self.op:
-                return new
-        raise AssertionError("the op is in its graph")
+        return self._in(substituted(self.graph, self.environment(point), Scope()))
+
+    def hinted(self, point: Point) -> Operation:
+        """The op with its dims, in its own graph; the numbers of the point are the only hints of the dims."""
+        dims = [replace(d, hints=(min(n, d.hi),)) for d, n in zip(self.scope.dims, point, strict=True)]
+        return self._in(substituted(self.graph, {}, Scope(dims)))
+
+    def _in(self, graph: GraphOp) -> Operation:
+        """The op that a copy of the graph has in place of this op."""
+        return next(new for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True) if old is self.op)
 
 
 def points_of(scope: Scope, strategies: Sequence[str] = ("hints",)) -> list[Point]:
@@ -106,7 +111,7 @@ def _regions(region: Region) -> Iterator[Region]:
 def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) -> GraphOp:
     """A copy of the graph with other expressions for its dims, which `scope` declares."""
 
-    def replace(attr: Attribute) -> Attribute:
+    def placed(attr: Attribute) -> Attribute:
         if isinstance(attr, TensorType):
             return TensorType.get([e.substitute(values) for e in attr.dims], attr.element_type)
         if isinstance(attr, ShapeAttr):
@@ -120,21 +125,21 @@ def substituted(graph: GraphOp, values: Mapping[str, Expr | int], scope: Scope) 
     def replaced(region: Region) -> Region:
         made = region.clone()
         for inner in made.walk():
-            inner.properties = {k: replace(a) for k, a in inner.properties.items()}
+            inner.properties = {k: placed(a) for k, a in inner.properties.items()}
         for block in (block for around in _regions(made) for block in around.blocks):
             for argument in block.args:
-                Rewriter.replace_value_with_new_type(argument, replace(argument.type))
+                Rewriter.replace_value_with_new_type(argument, placed(argument.type))
         return made
 
-    inputs = [(name, cast(TensorType, replace(value.type))) for name, value in graph.inputs()]
+    inputs = [(name, cast(TensorType, placed(value.type))) for name, value in graph.inputs()]
     strides = {name: tuple(e.substitute(values) for e in given) for name, given in graph.strides().items()}
     new = GraphOp(graph.sym_name.data, inputs, scope, strides=strides)
     mapping: dict[SSAValue, SSAValue] = dict(zip(graph.block.args, new.block.args, strict=True))
     for op in graph.block.ops:
         made = type(op).create(
             operands=[mapping[v] for v in op.operands],
-            result_types=[replace(t) for t in op.result_types],
-            properties={k: replace(a) for k, a in op.properties.items()},
+            result_types=[placed(t) for t in op.result_types],
+            properties={k: placed(a) for k, a in op.properties.items()},
             attributes=dict(op.attributes),
             regions=[replaced(r) for r in op.regions],
         )

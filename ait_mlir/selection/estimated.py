@@ -12,13 +12,12 @@ from itertools import islice
 
 from xdsl.ir import Operation
 
-from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.lowering.candidates import Candidate, candidates_of, estimate, steps_of
 from ait_mlir.lowering.choices import Choice, packs
 from ait_mlir.lowering.estimates import table_for
 from ait_mlir.lowering.kernels import Target
-from ait_mlir.lowering.points import points_between
-from ait_mlir.selection.ranges import Times, axis_of, choose
+from ait_mlir.lowering.points import Point, points_between
+from ait_mlir.selection.ranges import Times, axis_for, choose
 from ait_mlir.selection.shortlist import fits
 from ait_mlir.selection.tasks import Task
 
@@ -45,20 +44,21 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
         candidates |= dict.fromkeys(islice((f for f in found if f in candidates or fits(task.op, f, target)), BEST))
     if not candidates or any(packs(step) for candidate in candidates for step in steps_of(task.op, candidate, target)):
         return None
-    axis = axis_of(tensor_type(task.op.results[0]).dims)
+    axis = axis_for(task.op)
     rows = [
-        (axis.evaluate(task.environment(point)), {w: _times(op, w, target) for w in candidates})
+        (axis.evaluate(task.environment(point)), {w: _times(task, point, op, w, target) for w in candidates})
         for point, op in ops.items()
     ]
     return choose(rows, list(candidates), axis, BRANCH)
 
 
-def _times(op: Operation, candidate: Candidate, target: Target) -> Times | None:
-    """None for a candidate that is not valid at these sizes."""
+def _times(task: Task, point: Point, op: Operation, candidate: Candidate, target: Target) -> Times:
+    """The estimate of a candidate that is valid for all sizes. If it is not offered for an op of exactly these sizes,
+    as a block for a row of four elements, the estimate is that of the op with dynamic sizes."""
     try:
         return Times(estimate(op, candidate, target), 0.0)
     except ValueError:
-        return None
+        return Times(estimate(task.hinted(point), candidate, target), 0.0)
 
 
 def _order(f: Candidate) -> tuple[float, int]:

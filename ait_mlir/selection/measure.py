@@ -35,7 +35,7 @@ from ait_mlir.lowering.toolchain import default_arch, detect_cuda_arch, toolchai
 from ait_mlir.selection.knowledge import Algorithm, Knowledge
 from ait_mlir.selection.matching import Binding, axis_of_key, bound_axis, match, within
 from ait_mlir.selection.meter import Meter
-from ait_mlir.selection.ranges import Times, TimesAtPoint, axis_of, choose
+from ait_mlir.selection.ranges import Times, TimesAtPoint, axis_for, choose
 from ait_mlir.selection.shortlist import best_by_estimate, code_digest, worth_timing
 from ait_mlir.selection.structures import VERSION, at_point
 from ait_mlir.selection.tasks import Task
@@ -66,11 +66,6 @@ def require_device(target: Target) -> None:
 def static_digest(key: str, point: Point) -> str:
     """The digest of a task with numbers for dims, from its key and a point."""
     return digest_of(at_point(key, point))
-
-
-def axis_for(task: Task) -> Expr:
-    """The axis that measures the size of a task."""
-    return axis_of(tensor_type(task.op.results[0]).dims)
 
 
 @functools.cache
@@ -291,7 +286,7 @@ class Selector:
         axis: Expr | None = None,
     ) -> Choice | None:
         """The choice among `candidates`, by default all shipped ones, over `axis`, by default the task's own."""
-        axis = axis_for(task) if axis is None else axis
+        axis = axis_for(task.op) if axis is None else axis
         fitting = set(
             candidates or filter(lambda w: self._can_be_trusted(task, w), {w for _, row in measured for w in row})
         )
@@ -323,7 +318,7 @@ class Selector:
         return [(self._place(task, p), times) for p, times in known.items()]
 
     def _place(self, task: Task, point: Point) -> int:
-        return axis_for(task).evaluate(task.environment(point))
+        return axis_for(task.op).evaluate(task.environment(point))
 
     def _choice_key(self, task: Task) -> str:
         code = code_digest(task, self.target)

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from xdsl.ir import Operation
+
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr, const, from_terms
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
@@ -77,6 +80,13 @@ def axis_of(dims: Sequence[Expr]) -> Expr:
     terms = total.terms()
     divisor = math.gcd(*(c for c, _ in terms)) or 1
     return from_terms([(c // divisor, atoms) for c, atoms in terms])
+
+
+def axis_for(op: Operation) -> Expr:
+    """The measure of the size of a run of an op: of its first result or, if the size of the result is known, of the
+    first operand that has a dynamic size."""
+    axes = [axis_of(tensor_type(value).dims) for value in (*op.results[:1], *op.operands)]
+    return next((axis for axis in axes if axis.as_int() is None), axes[0])
 
 
 def choose(

@@ -28,8 +28,9 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.reference.core import EvaluationError, storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.reference.interpreter import run_program
+from ait_mlir.runtime.from_host import run_on_host
 from ait_mlir.runtime.model import Model
-from ait_mlir.tools.commands.run import run_on_host, tolerance_of_products
+from ait_mlir.tools.commands.run import tolerance_of_products
 from ait_mlir.tools.comparison import TOLERANCE, Errors, Expected, measure
 from ait_mlir.tools.reducer import Reducer, feed, sweep
 
@@ -201,7 +202,7 @@ def _wrong_outputs(module: ModuleOp, options: CompileOptions, case: Case) -> Ite
         constants = {op.param_name.data: case.params[op.param_name.data] for op in graph.params()}
         driver.compile_module(own, replace(options, start="selected"), output=artifact, constants=constants)
         with Model(str(artifact)) as model:
-            found = run_on_host(model, case.inputs, False)
+            found = run_on_host(model, case.inputs)
     exact = evaluate_graph(graph, case.inputs, case.params, case.dims)
     stored = evaluate_graph(graph, case.inputs, case.params, case.dims, rounding=True)
     names = {

@@ -419,6 +419,26 @@ def test_without_a_table_one_kernel_serves_all_sizes(table, monkeypatch):
     assert "ranges" not in chosen("m = 1 to 5000")
 
 
+ANY = """
+ait.graph @g(%x: !ait.tensor<a x b x 4 x f32>) dims {a = 1 to 4096, b = 1 to 4096} {
+  %0 = ait.compare ne %x, %x : !ait.tensor<a x b x 4 x i1>
+  %1 = ait.reduce max %0 dims [0, 1, 2] : !ait.tensor<i1>
+  ait.output "y" %1 : !ait.tensor<i1>
+}
+"""
+
+
+def test_many_threads_reduce_all_elements_of_dynamic_sizes():
+    """The smallest sizes have few elements, for which one thread is offered and no blocks are; the size of a run is
+    that of the operand."""
+    module = parse_text(context(), ANY)
+    run_to_phase(module, "selected", CompileOptions("cuda", "sm_90a"))
+    (op,) = (op for op in module.walk() if op.name == "ait.loops")
+    text = str(op.attributes["kernel"])
+    assert 'axis = "a*b"' in text and '"native"' not in text
+    assert text.index('"rows"') < text.index('"split"')
+
+
 def test_the_operands_of_an_op_that_changed_are_others():
     op = product(16, 24, 24)
     first = contraction.Problem.contiguous(op)

@@ -23,6 +23,7 @@ from ait_mlir.importers.onnx.errors import UnsupportedOps
 from ait_mlir.importers.onnx.forms import form_of, is_tensor
 from ait_mlir.importers.onnx.library import onnx
 from ait_mlir.importers.onnx.program import Imported, import_model
+from ait_mlir.runtime.from_host import run_on_host
 
 base: Any = import_module("onnx.backend.base")
 
@@ -33,10 +34,16 @@ TARGETS = {"CPU": "cpu", "CUDA": "cuda"}
 
 
 def compiled(imported: Imported, target: str) -> Runner:
-    """Runs a model compiled for a target."""
+    """Runs a model compiled for a target, with NumPy arrays on each target, or with tensors that are where it runs."""
     from ait_mlir.options import CompileOptions
 
-    return build(imported, CompileOptions(target)).model.run_with_tensors  # pyright: ignore[reportArgumentType]
+    model = build(imported, CompileOptions(target)).model
+
+    def run(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        on_host = all(isinstance(value, np.ndarray) for value in inputs.values())
+        return run_on_host(model, inputs) if on_host else model.run_with_tensors(inputs)
+
+    return run
 
 
 class Rep(base.BackendRep):

@@ -15,7 +15,8 @@ import numpy as np
 
 from ait_mlir.errors import AitError, InputError
 from ait_mlir.host.files import atomic_file
-from ait_mlir.runtime.data import AITData, empty_strided
+from ait_mlir.runtime.data import empty_strided
+from ait_mlir.runtime.from_host import run_on_host
 from ait_mlir.runtime.manifest import Manifest
 from ait_mlir.runtime.model import Model
 from ait_mlir.tools.commands.common import (
@@ -194,40 +195,6 @@ def manifest_of(model: Model) -> Manifest:
     if model.manifest is None:
         raise UsageError(f"model {model.name} has no manifest")
     return model.manifest
-
-
-def run_on_host(model: Model, inputs: Mapping[str, Array], graph: bool) -> dict[str, Array]:
-    """Run with inputs and outputs on the host, copied to and from the device's memory if it has its own. `inputs` are
-    not changed, even if they are state."""
-    if model.target == "cpu":
-        with model.private_state(inputs) as own:
-            return _run(model, own, model.make_outputs(own), inputs, graph)
-    owned: list[AITData] = []
-    try:
-        ins: dict[str, AITData] = {}
-        for name, array in inputs.items():
-            ins[name] = model.numpy_to_ait_data(array)
-            owned.append(ins[name])
-        outs: dict[str, AITData] = {}
-        for name, shape in model.infer_output_shapes(ins).items():
-            if name not in model.state.values():
-                outs[name] = model.allocate_data(shape, model.get_output_dtype(name))
-                owned.append(outs[name])
-        done = _run(model, ins, outs, inputs, graph)
-        return {name: model.ait_data_to_numpy(data) for name, data in done.items()}
-    finally:
-        for data in owned:
-            model.free_memory(data.data_ptr)
-
-
-def _run(model: Model, inputs: Mapping[str, Any], outputs: Any, start: Mapping[str, Array], graph: bool) -> Any:
-    """Run once; with `graph` three times, so that the last run replays the graph recorded by the second. Each run
-    begins with the state in `start`."""
-    for _ in range(2 if graph else 0):
-        model.run(inputs, outputs, graph_mode=True)
-        for name in model.state:
-            model.set_state(name, inputs[name], start[name])
-    return model.run(inputs, outputs, graph_mode=graph)
 
 
 def statistics(array: Array) -> dict[str, float | int]:

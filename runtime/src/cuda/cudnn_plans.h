@@ -111,14 +111,14 @@ int32_t run_planned(int64_t kind, PlanKey key, const Args& args, void* stream, s
   key.add(kind);
   key.add(int64_t(device));
   const std::lock_guard<std::mutex> held(lib.lock);
+  auto* plan = static_cast<PlanClass*>(lib.find(key));
+  if (plan == nullptr && recorded != nullptr) {
+    *error = "cuDNN has no plan yet for " + describe(args) + ", and cannot make one while a stream is captured: run once before";
+    return 1;
+  }
   const Handle handle = lib.handle_of(device, error);
   if (handle == nullptr) return 1;
-  auto* plan = static_cast<PlanClass*>(lib.find(key));
   if (plan == nullptr) {
-    if (recorded != nullptr) {
-      *error = "cuDNN has no plan yet for " + describe(args) + ", and cannot make one while a stream is captured: run once before";
-      return 1;
-    }
     auto made = std::make_unique<PlanClass>(lib.api);
     if (!made->make(args, handle)) {
       *error = "cuDNN " + std::to_string(lib.api.version()) + " cannot compute " + describe(args) + ":" + made->error();
