@@ -92,11 +92,14 @@ BAD = {
     "bytes": (weighted(CUT), "raw_data size (19 bytes) is too small"),
     "zero point": (
         weighted(E4M3, zero=helper.make_tensor("z", TensorProto.FLOAT8E4M3FN, [8, 3], np.ones(24, np.float32))),
-        "the zero point 'z' of f8E4M3FN is not 0",
+        "the zero point 'z' of a float type is not 0",
     ),
     "fnuz": (
-        weighted(helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, [8, 5], np.ones(40, np.float32))),
-        "tensors of FLOAT8E4M3FNUZ are not supported",
+        weighted(
+            helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, [8, 5], np.ones(40, np.float32)),
+            zero=helper.make_tensor("z", TensorProto.FLOAT8E4M3FNUZ, [8, 3], np.ones(24, np.float32)),
+        ),
+        "the zero point 'z' of a float type is not 0",
     ),
 }
 

@@ -80,7 +80,9 @@ def element_type(number: int) -> Attribute:
         text = onnx.TensorProto.DataType.Name(number)
     except (KeyError, ValueError):
         raise NotSupported(f"tensors of the unknown type {number} are not supported") from None
-    if number == onnx.TensorProto.STRING or name not in BY_NAME:
+    if number == onnx.TensorProto.STRING:
+        raise NotSupported("tensors of STRING are not supported; compute strings outside of the model")
+    if name not in BY_NAME:
         kinds = ", ".join(sorted(BY_NAME.keys() - {"float", "int"}))
         raise NotSupported(f"tensors of {text} are not supported; the types are {kinds}")
     return BY_NAME[name].ir

@@ -130,10 +130,10 @@ def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = Non
     if any(n < 0 for n in shape):
         raise NotSupported(f"tensor {printable(tensor.name)!r} has the shape {list(shape)}, expected sizes from 0 on")
     count = math.prod(shape)
-    is_packed = dtype.name in ("int4", "uint4")
-    size = -(-count // 2) if is_packed else count * dtype.itemsize
+    bits = PACKED.get(dtype.name, 8 * dtype.itemsize)
+    size = -(-count * bits // 8)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        if is_packed:
+        if bits < 8:
             return unpacked(_mapped(tensor, folder, np.dtype(np.uint8), size), count, dtype).reshape(shape)
         return _mapped(tensor, folder, dtype, count).reshape(shape)
     if tensor.HasField("raw_data") and len(tensor.raw_data) != size:
@@ -145,10 +145,19 @@ def array_of(tensor: Any, folder: Path | None, dtype: np.dtype[Any] | None = Non
         raise NotSupported(f"tensor {printable(tensor.name)!r} cannot be read: {printable(str(error))}") from None
 
 
+PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
+"""The bits of an element of the types of which several are in a byte."""
+
+
 def unpacked(packed: NDArray[Any], count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The first numbers of 4 bits in bytes, each with the first of two in its lower bits."""
-    halves = np.stack([packed & 15, packed >> 4], -1).reshape(-1)[:count].astype(np.int8)
-    return (halves if dtype.name == "uint4" else (halves ^ 8) - 8).astype(dtype)
+    """The first elements of 2 or 4 bits in bytes; those of a byte start in its lowest bits."""
+    bits = PACKED[dtype.name]
+    each = packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
+    codes = each.reshape(-1)[:count].astype(np.int8)
+    if dtype.name.startswith("float"):
+        return codes.view(dtype)
+    sign = 1 << bits - 1
+    return (codes if dtype.name.startswith("u") else (codes ^ sign) - sign).astype(dtype)
 
 
 def _mapped(tensor: Any, folder: Path | None, dtype: np.dtype[Any], count: int) -> NDArray[Any]:

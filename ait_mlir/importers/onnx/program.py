@@ -26,11 +26,12 @@ from ait_mlir.importers.onnx.errors import Unsupported, UnsupportedOps, ValueNee
 from ait_mlir.importers.onnx.fold import folded
 from ait_mlir.importers.onnx.forms import Form, flat, form_of, is_tensor, parts_of, sizes_of
 from ait_mlir.importers.onnx.functions import bind_attributes, function_of
+from ait_mlir.importers.onnx.held import has_held, translated
+from ait_mlir.importers.onnx.holders import HOLDERS, Held, Holder, tensor_of
 from ait_mlir.importers.onnx.known import Known, element_type
 from ait_mlir.importers.onnx.library import onnx
-from ait_mlir.importers.onnx.model import array_of, opset_of, prepared, read_model
+from ait_mlir.importers.onnx.model import opset_of, prepared, read_model
 from ait_mlir.importers.onnx.rows import advice, row_named
-from ait_mlir.importers.onnx.unsigned import HOLDERS, Holder, Unsigned, is_unsigned, translated
 from ait_mlir.importers.onnx.writer import OnnxWriter
 from ait_mlir.passes.assumptions import assume
 from ait_mlir.rewrites.engine.errors import unknown
@@ -54,15 +55,15 @@ class Imported:
     """For each output of the model its name and that of its output of the module; several names for a sequence, None
     for an optional without a value.
     """
-    unsigned: dict[str, Holder] = field(default_factory=dict[str, Holder])
-    """The inputs and outputs of the module that hold tensors of uint16 or uint32 of the model."""
+    holders: dict[str, Holder] = field(default_factory=dict[str, Holder])
+    """The inputs and outputs of the module that hold tensors of types that the dialect lacks."""
     operations: int = 0
     """How many nodes the model has."""
 
     def tensors(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of the module by name, of those of the model."""
         found = flat(inputs)
-        for name, holder in self.unsigned.items():
+        for name, holder in self.holders.items():
             if name in found and getattr(found[name], "dtype", None) == holder.outside:
                 found[name] = holder.held(found[name])
         return found
@@ -70,9 +71,9 @@ class Imported:
     def named(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs of the model by name, of those of the module."""
         made = dict(found)
-        for name, holder in self.unsigned.items():
+        for name, holder in self.holders.items():
             if name in made:
-                made[name] = np.asarray(made[name]).astype(holder.outside)
+                made[name] = holder.given(made[name])
         return {
             name: made[parts] if isinstance(parts, str) else parts and [made[part] for part in parts]
             for name, parts in self.outputs
@@ -171,6 +172,9 @@ class Importer:
             if item.name in values:
                 self.env[item.name] = self._fixed(item, values[item.name])
                 continue
+            if (reason := _unsupported(item)) is not None:
+                self.env[item.name] = _Missing(f"its input {printable(item.name)!r}: {reason}")
+                continue
             given_inputs.append(item.name)
             if item.name in forms:
                 types += [(p.name, TensorType.get(as_shape(p.shape), p.element)) for p in parts_of(forms[item.name])]
@@ -189,8 +193,8 @@ class Importer:
         for item in inputs:
             kind = item.type.tensor_type.elem_type
             if isinstance(self.env.get(item.name), SSAValue) and kind in HOLDERS:
-                self.env[item.name] = Unsigned(self.env[item.name], kind)
-                self.result.unsigned[item.name] = HOLDERS[kind]
+                self.env[item.name] = Held(self.env[item.name], kind)
+                self.result.holders[item.name] = HOLDERS[kind]
         self.env.update((title, self._of_form(form)) for title, form in forms.items() if title not in values)
 
     def _of_form(self, form: Form) -> Any:
@@ -199,10 +203,10 @@ class Importer:
             return [self._of_form(item) for item in form]
         return None if form is None else self.env[form.name]
 
-    def _fixed(self, item: Any, value: Any) -> Known | Unsigned:
+    def _fixed(self, item: Any, value: Any) -> Known | Held:
         kind = item.type.tensor_type.elem_type
         if kind in HOLDERS:
-            return Unsigned(Known(HOLDERS[kind].held(value), HOLDERS[kind].element), kind)
+            return Held(Known(HOLDERS[kind].held(value), HOLDERS[kind].element), kind)
         try:
             element = element_type(kind)
         except NotSupported as error:
@@ -229,6 +233,9 @@ class Importer:
         self.result.operations = self.translate(self.model.graph, self.env, top=True)
         if self.problems:
             raise UnsupportedOps(self.file, self.problems, self.needed)
+        for item in self.model.graph.input:  # no node reads it, but a call would give it
+            if isinstance(found := self.env.get(item.name), _Missing):
+                raise ImportFailure(f"{self.file}: {found.reason.removeprefix('its ')}")
         self._write_outputs()
         assume(self.result.module, "framework_rounding", "finite_images", "finite_scores")
         return self.result
@@ -253,13 +260,7 @@ class Importer:
 
     def _initializer(self, tensor: Any) -> Any:
         try:
-            if (holder := HOLDERS.get(tensor.data_type)) is not None:
-                array = holder.held(array_of(tensor, self.folder, holder.outside))
-                return Unsigned(Known(array, holder.element, printable(tensor.name)), tensor.data_type)
-            array = array_of(tensor, self.folder)
-            element = element_type(tensor.data_type)
-            is_weight = array.dtype.kind not in "iub" and array.size > 1
-            return Known(array, element, printable(tensor.name), is_weight)
+            return tensor_of(tensor, self.folder, 1, printable(tensor.name))
         except NotSupported as error:
             return _Missing(str(error))
 
@@ -272,7 +273,7 @@ class Importer:
         try:
             inputs = [self._input(name, env) for name in node.input]
             call = Call(node, inputs, version, self.w, self, env)
-            made = translated(call, self._row) if is_unsigned(call) else self._row(call)
+            made = translated(call, self._row) if has_held(call) else self._row(call)
             results: Sequence[Any] = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else (made,)
             for name, value in zip(node.output, results, strict=False):
                 if name:
@@ -383,9 +384,9 @@ class Importer:
                         raise NotSupported("it has no value")
                     self.result.outputs.append((item.name, None))
                     continue
-                kind = value.kind if isinstance(value, Unsigned) else None
+                kind = value.kind if isinstance(value, Held) else None
                 if kind is not None:
-                    self.result.unsigned[item.name] = HOLDERS[kind]
+                    self.result.holders[item.name] = HOLDERS[kind]
                 written = full(self.w, cast(Tensor, value if kind is None else value.value))
                 if item.type.WhichOneof("value") == "tensor_type" and item.type.tensor_type.elem_type:
                     wanted = item.type.tensor_type.elem_type
@@ -402,6 +403,18 @@ class Importer:
 
     def _write_output(self, name: str, value: SSAValue) -> None:
         self.w.graph.block.add_op(OutputOp(name, value))
+
+
+def _unsupported(item: Any) -> str | None:
+    """Why no tensor has the element type of an input; None if a tensor may have it."""
+    kind = item.type.tensor_type.elem_type
+    if not is_tensor(item.type) or kind in HOLDERS:
+        return None
+    try:
+        element_type(kind)
+    except NotSupported as error:
+        return str(error)
+    return None
 
 
 def _shapes(inputs: Sequence[Any]) -> str:

@@ -122,7 +122,7 @@ def _opened(options: argparse.Namespace) -> Generator[Model]:
     with tempfile.TemporaryDirectory(prefix="ait_") as folder:
         options.onnx = options.artifact
         loaded = load_onnx(options.onnx)
-        options.holders = loaded.imported.unsigned  # types that the artifact holds in others
+        options.holders = loaded.imported.holders  # types that the artifact holds in others
         options.artifact = str(loaded.save(Path(folder) / "model.ait"))
         with Model(options.artifact) as model:
             yield model
@@ -131,7 +131,7 @@ def _opened(options: argparse.Namespace) -> Generator[Model]:
 def _outside(options: argparse.Namespace, name: str, array: Array) -> Array:
     """A tensor of the artifact in the element type of the ONNX model."""
     holder = options.holders.get(name)
-    return array if holder is None else array.astype(holder.outside)
+    return array if holder is None else holder.given(array)
 
 
 def _held(options: argparse.Namespace, name: str, array: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import f32, i1, i64
@@ -11,21 +12,20 @@ from xdsl.ir import SSAValue
 from ait_mlir.building.formulas import Affine
 from ait_mlir.compositions.ranges import arange
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dims import ceildiv, const, maximum, product
+from ait_mlir.dims import Expr, ceildiv, const, maximum, product
 from ait_mlir.dtypes import numpy_dtype
-from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row
-from ait_mlir.importers.onnx.known import LONGEST, Known, element_type, known
+from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Row, Tensor
+from ait_mlir.importers.onnx.holders import Held, tensor_of
+from ait_mlir.importers.onnx.known import LONGEST, Known, known
 from ait_mlir.importers.onnx.library import onnx
-from ait_mlir.importers.onnx.model import array_of
+from ait_mlir.importers.onnx.writer import LARGEST_LITERAL
 
 
-def constant(c: Call) -> Known:
+def constant(c: Call) -> Known | Held:
     """A tensor that an attribute holds."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in c.node.attribute}
     if (tensor := attributes.get("value")) is not None:
-        array = array_of(tensor, c.importer.folder)
-        element = element_type(tensor.data_type)
-        return Known(array, element, is_weight=array.dtype.kind not in "iub" and array.size > 64)
+        return tensor_of(tensor, c.importer.folder, LARGEST_LITERAL)
     for name, element in (("value_float", f32), ("value_floats", f32), ("value_int", i64), ("value_ints", i64)):
         if name in attributes:
             numbers = list(attributes[name]) if name.endswith("s") else attributes[name]
@@ -49,20 +49,24 @@ def size(c: Call) -> Known:
 
 def constant_of_shape(c: Call) -> Result:
     """A tensor filled with one number."""
-    dims = c.exprs(0)
-    given = c.attr("value")
-    value = Known(np.zeros(1, np.float32), f32) if given is None else constant_tensor(c, given)
+    dims, given = c.exprs(0), c.attr("value")
+    if given is None:
+        return _filled(c, Known(np.zeros(1, np.float32), f32), dims)
+    if not isinstance(given, onnx.TensorProto):
+        raise NotSupported("attribute value is no tensor")
+    value = tensor_of(given, c.importer.folder, LONGEST)
+    if isinstance(value, Held):
+        return Held(_filled(c, cast(Known, value.value), dims), value.kind)
+    return _filled(c, value, dims)
+
+
+def _filled(c: Call, value: Known, dims: Sequence[Expr]) -> Tensor:
+    """A tensor filled with the number of another one."""
     number = value.array.reshape(-1)[0].item()
     sizes = [d.as_int() for d in dims]
     if all(n is not None for n in sizes) and int(np.prod([n or 0 for n in sizes])) <= LONGEST:
         return Known(np.full([n or 0 for n in sizes], number, value.array.dtype), value.element)
     return c.w.filled(number, dims, value.element)
-
-
-def constant_tensor(c: Call, tensor: Any) -> Known:
-    if not isinstance(tensor, onnx.TensorProto):
-        raise NotSupported("attribute value is no tensor")
-    return Known(array_of(tensor, c.importer.folder), element_type(tensor.data_type))
 
 
 def range_(c: Call) -> Result:

@@ -12,7 +12,7 @@ from ait_mlir.compositions import functions
 from ait_mlir.compositions.contraction import product_with_rows
 from ait_mlir.compositions.index import slices_at
 from ait_mlir.dialects.ait.dtypes import integer_range, is_float, ui8
-from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp
+from ait_mlir.dialects.ait.quantize import DequantizeOp, QuantizeOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
 from ait_mlir.importers.onnx.call import Call, NotSupported, Row, element_of
 from ait_mlir.importers.onnx.known import Known
@@ -57,16 +57,21 @@ def _zero_of_float(c: Call) -> None:
     """Raise for a zero point of a float type that is known not to be 0."""
     zero = c.value(2) if c.has(2) else None
     if isinstance(zero, Known) and np.any(zero.array.astype(np.float64) != 0):
-        raise NotSupported(f"the zero point {c.node.input[2]!r} of {zero.element} is not 0")
+        raise NotSupported(f"the zero point {c.node.input[2]!r} of a float type is not 0")
 
 
-def _quantised(c: Call, scaled: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
-    """Scaled floats rounded to integers, a tie to the even one, moved by a zero point, within the range of a type."""
-    low, high = integer_range(to) or (0, 1)
-    whole = functions.round_to_even(c.w, scaled)
+def with_zero(c: Call, quotient: SSAValue, zero: SSAValue | None, ends: tuple[int, int], to: Attribute) -> SSAValue:
+    """Quotients rounded to integers, a tie to the even one, moved by a zero point, within the range of a type."""
+    whole = functions.round_to_even(c.w, quotient)
     if zero is not None:
         whole = c.w.add(whole, c.w.cast(zero, tensor_type(whole).element_type))
-    return c.w.cast(functions.clamp(c.w, whole, float(low), float(high)), to)
+    return c.w.cast(functions.clamp(c.w, whole, float(ends[0]), float(ends[1])), to)
+
+
+def _quantised(c: Call, quotient: SSAValue, zero: SSAValue) -> SSAValue:
+    """Quotients as integers of the type of the zero point."""
+    to = tensor_type(zero).element_type
+    return with_zero(c, quotient, _one(c, zero), integer_range(to) or (0, 1), to)
 
 
 def quantize(c: Call) -> SSAValue:
@@ -83,9 +88,6 @@ def quantize(c: Call) -> SSAValue:
         _zero_of_float(c)
     elif c.has(2):
         zero = _placed(c, c.tensor(2), dims, axis, block)
-    if to not in QUANTIZED and not block:  # of uint16, which an i32 holds
-        wide = f64 if tensor_type(x).element_type == f64 else f32
-        return _quantised(c, c.w.div(c.w.cast(x, wide), c.w.cast(scale, wide)), zero, to)
     return c.w.put(QuantizeOp(x, scale, to, zero, _blocks(c, dims, axis)))
 
 
@@ -102,6 +104,46 @@ def dequantize(c: Call) -> SSAValue:
     elif c.has(2):
         zero = _placed(c, c.tensor(2), dims, axis, block)
     return c.w.put(DequantizeOp(x, scale, to, zero, _blocks(c, dims, axis)))
+
+
+# ** numbers of types that `ait.quantize` lacks, which other types hold **
+
+
+def _spread(c: Call, index: int) -> SSAValue:
+    """An input, a scale or a zero point, that broadcasts to the first input; a number of a block is repeated."""
+    value, dims, block = c.tensor(index), c.shape(0), c.attr("block_size", 0)
+    axis = _axis(c, dims)
+    if not block:
+        return _placed(c, value, dims, axis, 0)
+    own = tensor_type(value).dims
+    parted = c.w.reshape(value, (*own[: axis + 1], 1, *own[axis + 1 :]))
+    repeated = c.w.expand(parted, (*own[: axis + 1], block, *own[axis + 1 :]))
+    return c.w.slice(c.w.reshape(repeated, (*own[:axis], own[axis] * block, *own[axis + 1 :])), axis, 0, dims[axis])
+
+
+def quantize_to(c: Call, ends: tuple[int, int] | None, to: Attribute) -> SSAValue:
+    """The first input divided by its scale: rounded to integers of a range, or as it is for floats."""
+    x = c.tensor(0)
+    _check_scale(c)
+    wide = f64 if tensor_type(x).element_type == f64 else f32
+    quotient = c.w.div(c.w.cast(x, wide), c.w.cast(_spread(c, 1), wide))
+    if ends is None:
+        _zero_of_float(c)
+        return quotient
+    return with_zero(c, quotient, _spread(c, 2) if c.has(2) else None, ends, to)
+
+
+def dequantize_from(c: Call) -> SSAValue:
+    """(x - zero) * scale, computed in f32, or in f64 if the scale is f64."""
+    x = c.tensor(0)
+    _check_scale(c)
+    named = c.element_attr("output_dtype") if c.attr("output_dtype", 0) else c.element(1)
+    wide = f64 if c.element(1) == f64 else f32
+    if is_float(tensor_type(x).element_type):
+        _zero_of_float(c)
+    elif c.has(2):
+        x = c.w.sub(c.w.cast(x, i32), c.w.cast(_spread(c, 2), i32))
+    return c.w.cast(c.w.mul(c.w.cast(x, wide), c.w.cast(_spread(c, 1), wide)), named)
 
 
 def _centred(c: Call, index: int, axis_from_end: int) -> SSAValue:
@@ -124,7 +166,7 @@ def q_linear_matmul(c: Call) -> SSAValue:
     if len(tensor_type(first).dims) == 1:
         first = c.w.reshape(first, (*tensor_type(first).dims, 1))
     scaled = c.w.div(c.w.mul(y, c.w.mul(first, second)), _one(c, c.w.cast(c.tensor(6), f32)))
-    return _quantised(c, scaled, _one(c, c.tensor(7)), tensor_type(c.tensor(7)).element_type)
+    return _quantised(c, scaled, c.tensor(7))
 
 
 def _one(c: Call, value: SSAValue) -> SSAValue:
@@ -147,7 +189,7 @@ def q_linear_conv(c: Call) -> SSAValue:
         scale = c.w.reshape(scale, (*tensor_type(scale).dims, *(1 for _ in range(rank - 2))))
     factor = c.w.mul(_one(c, c.w.cast(c.tensor(1), f64)), scale)
     scaled = c.w.div(c.w.mul(y, factor), _one(c, c.w.cast(c.tensor(6), f64)))
-    return _quantised(c, scaled, _one(c, c.tensor(7)), tensor_type(c.tensor(7)).element_type)
+    return _quantised(c, scaled, c.tensor(7))
 
 
 def matmul_n_bits(c: Call) -> SSAValue:
