@@ -72,7 +72,8 @@ def started(count: int, mode: str, folder: Path, name: str) -> dict[int, str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     environment = {**os.environ, "WORLD_SIZE": str(count), "MASTER_ADDR": "localhost", "MASTER_PORT": port}
-    environment |= {"AIT_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment |= {"AIT_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     if (fake := folder / "libfake_nccl.so").is_file():
         environment["AIT_NCCL"] = str(fake)
     environment["AIT_RANKS_TIMEOUT"] = "300" if mode in ("plain", "graphs") else "15"
