@@ -158,6 +158,27 @@ def test_values_that_are_not_read_in_vectors_turn_in_shared_memory(
     loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
 
 
+JOINED = """for (i = 45, j = 40) {
+  %v = ait.at %a_[j, i] else 0.5 : S
+  %w = ait.at %b_[i, j - SPLIT] else 0.25 : S
+  %y = ait.add %v, %w : S
+  ait.yield %y : S
+}"""
+
+
+@pytest.mark.parametrize(("split", "is_vector"), [(16, True), (24, True), (20, False), (23, False)])
+def test_lanes_that_are_all_inside_or_all_outside_are_one_access(split: int, is_vector: bool, tmp_path: Path) -> None:
+    """A concatenation behind a permute: rows of 45 are read one by one, and results stored in lanes all the same."""
+    text, sizes = JOINED.replace("SPLIT", str(split)), (f"{split} x 45 x T", f"45 x {40 - split} x T")
+    form = loops.nest("joined", text, *sizes, to="45 x 40 x T")
+    spec = Spec("loops", (form,), loops.CLOSE, loops.DIMS, loops.SMALL, loops.SMALL, ("f16",))
+    case = loops.on_kernel(spec.case(form, "f16", few=True), "tiles", {"along": 4, "across": 4, "lanes": 8})
+    (emission,) = case.emissions(CUDA)
+    assert ("load_lanes(input1" in emission.definitions) == is_vector
+    assert "store_lanes(output0" in emission.definitions and "45 % 8" not in emission.body
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, "joined-f16")
+
+
 def test_only_short_folds_are_written_out() -> None:
     text = """for (r = 8) {
       %s = ait.fold add for (k = 8) {

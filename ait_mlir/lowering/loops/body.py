@@ -40,6 +40,7 @@ from ait_mlir.lowering.loops.nest import (
     Read,
     Scalar,
     alignment,
+    are_in_step,
     operands_of,
     picked,
     step,
@@ -291,10 +292,10 @@ class Body:
         """Whether the lanes read neighbouring elements, so that one access reads all of them."""
         if self.lane is None or any(self.in_lanes(g.value) for g in read.gathers):
             return False
-        if any(self.lane in index.symbols for index, _ in read.guards):
+        if self.lanes == 1 and any(self.lane in index.symbols for index, _ in read.guards):
             return False
         found = step(read.offset, self.lane)
-        if found is None or found.as_int() != 1:
+        if found is None or found.as_int() != 1 or not are_in_step(self.nest, read, self.lane, self.lanes):
             return False
         return self.lanes == 1 or alignment(self.nest, read, self.lane, self.lanes) is not None
 

@@ -13,7 +13,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dims import product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, STATIC_SHARED, GpuLoops
-from ait_mlir.lowering.loops.nest import Axis, Fold, Node, Read, best_lane_of_results, operands_of, step, walk
+from ait_mlir.lowering.loops.nest import Axis, Node, Read, best_lane_of_results, operands_of, step, walk
 from ait_mlir.lowering.loops.turned import (
     beside_axis,
     turned_axis,
@@ -146,9 +146,11 @@ class Tiles(Maps):
         deep = 1 if beside is None else beside.count.as_int() or 1
         if deep * size * bytes_ > STATIC_SHARED:
             beside, deep = None, 1
-        others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn, beside)], folds)
         sizes = self.numbers.text(lane.count), self.numbers.text(turn.count)
         reads = [read for read in reads if self.vector_along(read, turn.name)]
+        here = {node for node in walk(values.nodes) if isinstance(node, Read)} | set(reads)
+        apart = [read for read in self.nest.reads() if read not in here and self.is_apart(read, lane)]
+        others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn, beside)], apart)
         names: dict[SSAValue, str] = {}
         turning = [(read.result, read.element) for read in reads]
         turning += [(value, value.type) for value in (*(fold.results[0] for fold in folds), *values.results)]
@@ -187,6 +189,7 @@ class Tiles(Maps):
             each_beside = f"for (Index {layer_of} = 0; {layer_of} < {deep}; ++{layer_of})"
             layer = f"{layer_of} * {along * across} + "
         if reads:
+            self.need(turn.count)
             with pieces("row", "column", along):
                 for read in reads:
                     name = names[read.result]
@@ -205,7 +208,6 @@ class Tiles(Maps):
                 body.names[value] = f"{names[value]}[{layer}place + j * {along}]"
             self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in computed))
         lines.add("__syncthreads();")
-        self.need(turn.count)
         tiles = {read.result: names[read.result] for read in reads}
         with pieces("column", "row", across), self.unrolled(each_beside):
             body.kept = lambda value: f"{tiles[value]}[place + j * {along}]" if value in tiles else None
@@ -237,9 +239,13 @@ class Tiles(Maps):
                 used.update(operands_of(node))
         return found[::-1]
 
-    def in_order_of_reads(self, axes: list[Axis], folds: Sequence[Fold]) -> list[Axis]:
-        """Axes in the order in which folds read: neighbouring blocks then read parts of the same sectors."""
-        reads = [node for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]
+    def is_apart(self, read: Read, lane: Axis) -> bool:
+        """Whether neighbours along the results' axis are not neighbours where they are read."""
+        by = step(read.offset, lane.name)
+        return by is None or by.as_int() not in (0, 1)
+
+    def in_order_of_reads(self, axes: list[Axis], reads: Sequence[Read]) -> list[Axis]:
+        """Axes in the order of reads that lie apart: neighbouring blocks then read parts of the same sectors."""
 
         def apart(axis: Axis) -> float:
             steps = [step(read.offset, axis.name) for read in reads]

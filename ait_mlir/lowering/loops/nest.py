@@ -537,6 +537,21 @@ def alignment(nest: Nest, read: Read | Expr, lane: str, lanes: int) -> list[Expr
     return None if any(c.as_int() is not None for c in unknown) else unknown
 
 
+def are_in_step(nest: Nest, read: Read, lane: str, lanes: int) -> bool:
+    """Whether the `lanes` neighbours of each aligned access along `lane` are all within the guards of a read, or all
+    outside of the same guard: the index begins on multiples of `lanes`, and the size is one.
+    """
+    for index, size in read.guards:
+        if lane not in index.symbols:
+            continue
+        by = step(index, lane)
+        if by is None or by.as_int() != 1 or alignment(nest, index, lane, lanes) != []:
+            return False
+        if not nest.around.divisible(size, lanes):
+            return False
+    return True
+
+
 # ** which axis is contiguous **
 
 
