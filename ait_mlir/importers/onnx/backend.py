@@ -40,8 +40,9 @@ def compiled(imported: Imported, target: str) -> Runner:
     model = build(imported, CompileOptions(target)).model
 
     def run(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        on_host = all(isinstance(value, np.ndarray) for value in inputs.values())
-        return run_on_host(model, inputs) if on_host else model.run_with_tensors(inputs)
+        if not all(isinstance(value, np.ndarray | np.generic) for value in inputs.values()):
+            return model.run_with_tensors(inputs)
+        return run_on_host(model, {name: np.asarray(value) for name, value in inputs.items()})
 
     return run
 
