@@ -84,8 +84,8 @@ def run(mode: str, folder: Path, name: str, rank: int) -> None:
         if rank == 1 and (mode, turn) == ("shapes", 1):
             given = {n: card.put(np.concatenate([piece, piece])) for n, piece in pieces.items()}
             outputs = {n: card.put(np.concatenate([array, array])) for n, array in results.items()}
-        if outputs is None:
-            found = model.run_with_tensors(given, graph_mode=mode == "graphs")
+        if outputs is None:  # the runs that follow have the same addresses
+            outputs = found = model.run_with_tensors(given, graph_mode=mode == "graphs")
         else:
             model.run(given, outputs, graph_mode=mode == "graphs")
             found = outputs
