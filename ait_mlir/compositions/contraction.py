@@ -71,11 +71,13 @@ def block_scaled_product(
     dims = tensor_type(x).dims
     flat = w.reshape(x, (extent(dims[:-1]), dims[-1]))
     scales = w.cast(w.reshape(rows, (extent(dims[:-1]), tensor_type(rows).dims[-1])), f32)
-    plain = ScaledGemmOp(flat, y, scales, w.cast(columns, f32), group, block)
-    block_ = Block(arg_types=[f32])
-    block_.args[0].name_hint = "acc"
-    block_.add_op(YieldOp(block_.args[0]))
-    made = plain if element == f32 else plain.with_epilogue((), Region(block_), element)
+    made = ScaledGemmOp(flat, y, scales, w.cast(columns, f32), group, block)
+    if element != f32:
+        inner = Block(arg_types=[f32])
+        inner.args[0].name_hint = "acc"
+        inner.add_op(YieldOp(inner.args[0]))
+        plain, made = made, made.with_epilogue((), Region(inner), element)
+        plain.erase()
     return w.reshape(w.put(made, infer=False), (*dims[:-1], tensor_type(y).dims[0]))
 
 
