@@ -314,6 +314,28 @@ SCALED = """for (r = ROWS, c = COLS) {
 SCALED_COLUMNS = SCALED.replace("[r, k]", "[k, c]").replace("k = COLS", "k = ROWS")
 
 
+_NORMED = """
+  %v = ait.at %a_[r, SIZE*g + c] : S
+  %u = ait.mul %v, %n : S
+  %w = ait.at %b_[SIZE*g + c] : S
+  %z = ait.mul %u, %w : S"""
+SEGMENTS = f"""for (r = ROWS, g = GROUPS, c = SIZE) {{
+  %xx = ait.fold add for (k = GROUPS*SIZE) {{ %v = ait.at %a_[r, k] : S
+    %p = ait.mul %v, %v : S
+    ait.yield %p : S }} : S
+  %e = ait.constant 1.0e-3 : S
+  %sum = ait.add %xx, %e : S
+  %n = ait.rsqrt %sum : S
+  %m = ait.fold max for (k = SIZE) {{{_NORMED.replace("+ c", "+ k")}
+    %q = ait.abs %z : S
+    ait.yield %q : S }} : S
+  %s = ait.max %m, %e : S{_NORMED}
+  %y = ait.div %z, %s : S
+  ait.yield %y, %s : S, S
+}}"""
+"""A normalised row whose segments are divided by their largest magnitudes, and these numbers."""
+
+
 def put(text: str, **sizes: object) -> str:
     """The text with sizes in place of the words in capitals."""
     for name, size in sizes.items():
@@ -413,6 +435,18 @@ FORMS = (
     nest(
         "group-norm", put(GROUP_NORM, N=2, W=6, PLACES=40, COUNT="240.0"), "2 x 12 x 40 x T", "12 x T",
         to="2 x 12 x 40 x T", types=FLOATS,
+    ),
+    nest(
+        "segments", put(SEGMENTS, ROWS="b", GROUPS=5, SIZE=128), "b x 640 x T", "640 x T",
+        to=("b x 5 x 128 x T", "b x 5 x 1 x T"), types=FLOATS,
+    ),
+    nest(
+        "segments-shifted", put(SEGMENTS, ROWS="b", GROUPS=3, SIZE=64), "b x 192 x T", "192 x T",
+        to=("b x 3 x 64 x T", "b x 3 x 1 x T"), offset=3,
+    ),
+    nest(
+        "segments-dynamic", put(SEGMENTS, ROWS="b", GROUPS="u", SIZE=256), "b x (256*u) x T", "(256*u) x T",
+        to=("b x u x 256 x T", "b x u x 1 x T"), envs=ENVS,
     ),
     nest("short", put(SOFTMAX, ROWS="b", COLS=7), "b x 7 x T", to="b x 7 x T"),
     nest("short-vectors", put(SOFTMAX, ROWS="b", COLS=12), "b x 12 x T", to="b x 12 x T", types=("f16", "bf16", "f32")),

@@ -101,6 +101,11 @@ def operand_width(op: LoopsOp) -> int:
     return BY_IR[tensor_type(op.operands[0]).element_type].bytes if op.operands else 4
 
 
+def threads_of_segment(op: LoopsOp, lanes: int) -> int:
+    """The threads that have a segment of a row together; 1 without segments."""
+    return max((fold.points.as_int() or 0 for fold in rows_known(nest_known(op)).segments), default=lanes) // lanes
+
+
 class Generated(Kernel[LoopsOp]):
     """Base of the kernels of `ait.loops`. On a GPU their configurations are ranked by estimate."""
 
@@ -212,7 +217,8 @@ class LoopsRows(Generated):
                 read_once(op, {"threads": threads, "lanes": n, "kept": most_to_keep(op, threads, n, 256)})
                 for threads, n in pairs
             ]
-        kept = {threads: most_to_keep(op, threads, lanes, max(threads, 256)) for threads in THREADS}
+        least = threads_of_segment(op, lanes)
+        kept = {n: most_to_keep(op, n, lanes, max(n, 256)) for n in THREADS if n >= least}
         found = [{"threads": threads, "lanes": lanes, "kept": n} for threads, n in kept.items() if n]
         if not found or found[0]["threads"] >= FEW_BLOCKS:
             found += [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
@@ -229,6 +235,8 @@ class LoopsRows(Generated):
         threads = config["threads"]
         if threads > MAX_THREADS:
             raise ValueError(f"configuration 'threads' is {threads}, a block has at most {MAX_THREADS}")
+        if threads < (least := threads_of_segment(op, config["lanes"])):
+            raise ValueError(f"configuration 'threads' is {threads}, but {least} have a segment of a row together")
         check_kept(op, config["kept"], threads, config["lanes"], max(threads, 256))
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
@@ -301,7 +309,7 @@ class LoopsColumns(Generated):
         """The axis along which rows are neighbours."""
         nest = nest_known(op)
         rows = rows_known(nest)
-        return best_lane(nest, rows.group) if rows.steps else None
+        return best_lane(nest, rows.group) if rows.steps and not rows.segments else None
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         lane = self.lane(op)
@@ -425,7 +433,8 @@ class LoopsSplit(Generated):
         return {**self.defaults, **block, **config}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
-        return LoopsRows().matches(op, target) and not rows_known(nest_known(op)).are_short
+        rows = rows_known(nest_known(op))
+        return LoopsRows().matches(op, target) and not rows.are_short and not rows.segments
 
     def configs(self, op: LoopsOp, target: Target) -> list[dict[str, int]]:
         nest = nest_known(op)

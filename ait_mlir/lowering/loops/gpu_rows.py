@@ -309,6 +309,11 @@ class RowThreads(SharedRows):
             elif walk.folds:
                 for fold, state in zip(walk.folds, states, strict=True):
                     self.print_fold_of_walk(walk, fold, state, laned=False)
+            elif self.rows.segments:
+                for fold in self.rows.segments:
+                    self.print_fold_of_segment(walk, fold, min(threads, self.warp))
+                with body.lines.braces("if (inside)"):
+                    self.print_stores(self.keeping.left(self.rows.nodes), present, self.others)
             else:
                 self.print_stores(self.keeping.left(self.rows.nodes), present, self.others)
         body.lane = None
@@ -322,6 +327,28 @@ class RowThreads(SharedRows):
             body.lines.add(f"{state} = ait::gpu::join_threads<{acc.kind}, {threads}>({state}, {shared});")
             self.states[fold] = state
             body.take_results(fold, state)
+
+
+    def print_fold_of_segment(self, walk: Walk, fold: Fold, most: int) -> None:
+        """Print the fold of the segment of a row to which a thread's chunk belongs. The neighbouring threads that have
+        its chunks join their states. If these were more than `most`, as with single elements, each reads the segment.
+        """
+        body, acc = self.body, Accumulator(fold)
+        state, lane, span = body.declare(acc, laned=False), body.lane, f"{fold.points.as_int()} / kLanes"
+        with body.lines.braces(f"if constexpr ({span} <= {most})", "} else if (inside) {"):
+            with body.lines.braces("if (inside)"):
+                self.print_fold_of_walk(Walk(walk.axes[-1:], (fold,)), fold, state, laned=False)
+            body.lines.add(f"{state} = ait::gpu::join_threads<{acc.kind}, {span}>({state}, nullptr);")
+        kept, body.lane = body.kept, None
+        body.kept = lambda value: None
+        body.lines.depth += 1
+        body.open_loop(fold.axes[0])
+        body.print_nodes(fold.nodes, lambda: [body.join_line(acc, state, laned=False)], [fold.value])
+        body.close_loops(1)
+        body.lines.depth -= 1
+        body.lines.add("}")
+        body.kept, body.lane = kept, lane
+        body.take_results(fold, state)
 
 
 class ColumnThreads(SharedRows):
@@ -397,6 +424,8 @@ class _Walking:
     def __init__(self, code: SharedRows, walk: Walk, threads: int, thread: str, lane: Axis | None) -> None:
         self.code, self.walk, self.threads, self.thread, self.lane = code, walk, threads, thread, lane
         self.keeps = walk in code.keeping.walks
+        self.all_enter = not walk.folds and bool(code.rows.segments)
+        """Whether threads beyond the end of a row enter the loop, too, with `inside` false: they join states."""
 
     def __enter__(self) -> None:
         code, lines = self.code, self.code.body.lines
@@ -411,9 +440,16 @@ class _Walking:
             lines.add("for (int item = 0; item < kItems; ++item) {")
             lines.depth += 1
             lines.add(f"const Index chunk = item * {self.threads} + {self.thread};")
-            lines.add(f"if ({all_are}chunk < {chunks}) {{")
-            lines.depth += 1
+            if self.all_enter:
+                lines.add(f"const bool inside = {all_are}chunk < {chunks};")
+            else:
+                lines.add(f"if ({all_are}chunk < {chunks}) {{")
+                lines.depth += 1
             code.body.kept, code.body.put = self.of(code.keeping.taken), self.of(code.keeping.put)
+        elif self.all_enter:
+            lines.add(f"for (Index from = 0; from < {chunks}; from += {self.threads}) {{")
+            lines.depth += 1
+            lines.add(f"const Index chunk = from + {self.thread};", f"const bool inside = chunk < {chunks};")
         else:
             lines.add("#pragma unroll 4")  # so that several accesses are on their way
             lines.add(f"for (Index chunk = {self.thread}; chunk < {chunks}; chunk += {self.threads}) {{")
@@ -432,6 +468,6 @@ class _Walking:
     def __exit__(self, *error: object) -> None:
         code = self.code
         code.body.kept = code.body.put = lambda value: None
-        for _level in range(2 if self.keeps else 1):
+        for _level in range(2 if self.keeps and not self.all_enter else 1):
             code.body.lines.depth -= 1
             code.body.lines.add("}")

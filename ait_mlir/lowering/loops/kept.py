@@ -186,7 +186,8 @@ class _Choice:
         for number, walk in enumerate(walks):
             here = [node for _, nodes in nodes_of(walk, rows) for node in nodes]
             self.owners.update((v, node) for node in here for v in node.results)
-            for value in [fold.value for fold in walk.folds] or self.found.nest.yields:
+            results = (*(fold.value for fold in rows.segments), *self.found.nest.yields)
+            for value in [fold.value for fold in walk.folds] or results:
                 self._need(value, number)
             for value in (v for node in here if node in self.needed for v in node.results):
                 if value in self.found.moving:

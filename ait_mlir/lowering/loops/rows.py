@@ -1,14 +1,15 @@
 """Divides a nest into rows: values that a row computes once, and steps over the elements of a row.
 
 A row is an index along the axes on which long folds depend. Each step walks other axes: those of folds, or, in the last
-step, the remaining axes of the results. Folds that use results of other folds are in a later step.
+step, the remaining axes of the results. Folds that use results of other folds are in a later step. Folds of segments of
+a row, such as the largest magnitude of each 128 numbers of a normalised row, are computed in the walk over the results.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.ir import SSAValue
@@ -19,6 +20,8 @@ from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, operands_of, st
 
 SERIAL = 32
 """Folds of at most so many values are computed by one thread, where there is a choice."""
+LONGEST_SEGMENT = 256
+"""The most elements of a segment: a warp with 8 neighbours for each thread computes its folds together."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Step:
 @dataclass(frozen=True)
 class Rows:
     """A nest divided into rows along the axes `group`. `rest` are the other axes of the results, and `nodes` are
-    computed for each result of a row.
+    computed for each result of a row. `segments` are folds over the elements along the last axis, for each index along
+    the others; neighbouring threads that walk over the results compute them together, before `nodes`.
     """
 
     group: tuple[Axis, ...]
@@ -53,6 +57,7 @@ class Rows:
     once: tuple[Node, ...]
     """What a row computes once after the last step."""
     nodes: tuple[Node, ...]
+    segments: tuple[Fold, ...] = ()
 
     @property
     def count(self) -> Expr:
@@ -91,13 +96,39 @@ def rows_of_gpu(nest: Nest) -> Rows:
     """The rows of the long folds of a nest. If it has none, the rows of the short folds that several results share: a
     softmax over 16 channels. If these rows are not short, or nothing is shared, each result is its own row.
     """
-    rows = rows_of(nest)
+    rows = _with_segments(nest) or rows_of(nest)
     if rows.steps:
         return rows
     users, names = nest.users(), {axis.name for axis in nest.axes}
     shared = [f for f in nest.folds() if not is_serial(f, 1) and not names <= users[f.results[0]]]
     found = _divided(nest, shared)
     return found if found.rest and found.are_short else rows
+
+
+def _with_segments(nest: Nest) -> Rows | None:
+    """The rows of folds of which others fold segments: equal parts of a power of two elements. None if there are no
+    segments, or if values of a row's elements come before them.
+    """
+    users, last = nest.users(), nest.axes[-1] if nest.axes else None
+    long = [fold for fold in nest.folds() if not is_serial(fold, SERIAL)]
+    segments = [fold for fold in long if last is not None and _is_segment(fold, last, users[fold.results[0]])]
+    others = [fold for fold in long if fold not in segments]
+    if not segments or not others:
+        return None
+    rows = _divided(nest, others)
+    names = {axis.name for axis in rows.rest[:-1]}
+    inside = {v for node in rows.nodes if node not in segments for v in node.results}
+    before = (v for fold in segments for node in walk([fold]) for v in operands_of(node))
+    if not all(fold in rows.nodes and users[fold.results[0]] & names for fold in segments) or inside & {*before}:
+        return None
+    return replace(rows, nodes=tuple(n for n in rows.nodes if n not in segments), segments=tuple(segments))
+
+
+def _is_segment(fold: Fold, last: Axis, of: frozenset[str]) -> bool:
+    """Whether a fold walks as many elements as the last axis of the results has, and does not depend on that axis."""
+    points = fold.points.as_int()
+    is_short = points is not None and points <= LONGEST_SEGMENT and points & (points - 1) == 0
+    return is_short and len(fold.axes) == 1 and last.count.as_int() == points and last.name not in of
 
 
 def _divided(nest: Nest, long: Sequence[Fold]) -> Rows:
@@ -184,10 +215,11 @@ def later_values(nest: Nest, nodes: Sequence[Node]) -> frozenset[SSAValue]:
 
 
 def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node, ...]]]:
-    """The axes and the nodes of each fold of a walk, or of the results."""
+    """The axes and the nodes of each fold of a walk, or of the segments and of the results."""
     if walk_.folds:
         return [(fold.axes, fold.nodes) for fold in walk_.folds]
-    return [(walk_.axes, rows.nodes)]
+    segments = [((*walk_.axes[:-1], *fold.axes), fold.nodes) for fold in rows.segments]
+    return [*segments, (walk_.axes, rows.nodes)]
 
 
 def row_lanes(nest: Nest, rows: Rows, lanes: int) -> int:
