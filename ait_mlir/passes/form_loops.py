@@ -20,6 +20,7 @@ from ait_mlir.dialects.ait.elementwise import BitAndOp, CompareOp, WhereOp
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.index import GatherOp
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.quantize import QuantizeOp
 from ait_mlir.dialects.ait.reduce import ReduceOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.resize import GridSampleOp
@@ -150,8 +151,12 @@ class Former:
         return max((self._gain(group[:n]) for n in range(1, len(group) + 1)), default=0.0)
 
     def _is_root(self, op: Operation) -> bool:
-        """Whether a group may end with an op: it has one used result, which is not the new state of an input."""
+        """Whether a group may end with an op: it has one used result, which is not the new state of an input. A reshape
+        of the numbers of groups ends none: the shape before it has the dim of a group, along which scales are stored.
+        """
         used = [r for r in op.results if r.uses]
+        if isinstance(op, ReshapeOp) and isinstance(op.input.owner, QuantizeOp):
+            return False
         return len(used) == 1 and not is_new_state(used[0]) and (self.target is not None or not isinstance(op, LoopsOp))
 
     def _may_join(self, op: Operation) -> bool:
@@ -248,7 +253,7 @@ class Former:
 
     def _may_store(self, op: Operation, group: Sequence[Operation]) -> bool:
         """Whether a group can store what others use of an op: values with the shape of the group's result or with 1 for
-        some of its dims, which nothing before the end of the group needs.
+        some of its dims, which nothing before the end of the group needs but reshapes that can follow it.
         """
         shape, end = tensor_type(self._result(group[0])).dims, self.place[group[0]]
         found = [] if isinstance(op, ViewLike) else used_outside(op, group)
@@ -261,9 +266,23 @@ class Former:
                 for dim, size in zip(dims, shape, strict=True)
             ):
                 return False
-            if any(use.operation not in group and self.place.get(use.operation, -1) <= end for use in value.uses):
+            if self._reshapes_before(value, group, end) is None:
                 return False
         return bool(found)
+
+    def _reshapes_before(self, value: SSAValue, group: Container[Operation], end: int) -> list[Operation] | None:
+        """The reshapes of a value that stand before the end of a group outside of it, and whose users follow it; None
+        if another op there uses the value.
+        """
+        found: list[Operation] = []
+        for op in {use.operation: None for use in value.uses}:
+            if op in group or self.place.get(op, -1) > end:
+                continue
+            behind = self._reshapes_before(op.results[0], group, end) if isinstance(op, ReshapeOp) else None
+            if behind is None or op not in self.place:
+                return None
+            found += [op, *behind]
+        return found
 
     def _key(self, group: Sequence[Operation], stores: bool = False) -> object:
         """A key that is equal for groups with the same computation and the same types of operands."""
@@ -567,6 +586,11 @@ class Former:
         made = self._made(group, results)
         made.location = root.location
         self.block.insert_op_before(made, root)
+        moved = [op for value in results for op in self._reshapes_before(value, group, self.place[root]) or ()]
+        for op in reversed(moved):
+            op.detach()
+            self.block.insert_op_after(op, made)
+            self.place[op] = self.place[root]
         for value, result in zip(results, made.results, strict=True):
             value.replace_uses_with_if(result, lambda use: use.operation not in group)
         self.place[made] = self.place[root]

@@ -159,8 +159,9 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "multiply-float8",
-            "Multiply floats of 8 bits as they are stored, and scale the sums, on a card that multiplies them.",
-            ("gemm.scaled:FLOATS",),
+            "Multiply floats of 8 bits as they are stored, and scale the sums, on a card that multiplies them; multiply"
+            " one input with several of them at once.",
+            ("gemm.products:STORED", "gemm.scaled:FLOATS", "quantize:GROUPS"),
             capability="float8",
         ),
         Patterns(

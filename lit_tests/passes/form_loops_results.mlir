@@ -111,3 +111,48 @@ ait.graph @state(%x: !ait.tensor<r x 768 x f16>, %old: !ait.tensor<r x 1 x f32> 
   ait.output "q" %q : !ait.tensor<r x 768 x f8E4M3FN>
   ait.output "s" %s in place of %old : !ait.tensor<r x 1 x f32>
 }
+
+// A norm, a scale for each group of a row, and the numbers with a dim for the groups; others read them without it.
+// CHECK-LABEL: ait.graph @norm_and_groups
+ait.graph @norm_and_groups(%x: !ait.tensor<r x 640 x f16>, %w: !ait.tensor<640 x f16>) dims {r = 0 to 256} {
+  // CHECK:      [[Q:%.+]], [[S:%.+]] = ait.loops(%x, %w) for (d0 = r, d1 = 5, d2 = 128) {
+  // CHECK:      } : !ait.tensor<r x 5 x 128 x f8E4M3FN>, !ait.tensor<r x 5 x 1 x f32>
+  // CHECK-NEXT: [[T:%.+]] = ait.reshape [[S]] : !ait.tensor<r x 5 x f32>
+  // CHECK-NEXT: ait.reshape [[Q]] : !ait.tensor<r x 640 x f8E4M3FN>
+  // CHECK-NEXT: ait.output
+  %n = ait.rms_norm %x scale %w axes 1 eps 1e-05 : !ait.tensor<r x 640 x f16>
+  %v = ait.cast %n : !ait.tensor<r x 640 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 640 x f32>
+  %p = ait.reshape %a : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %p dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %t = ait.reshape %s : !ait.tensor<r x 5 x f32>
+  %g = ait.reshape %n : !ait.tensor<r x 5 x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  %y = ait.reshape %q : !ait.tensor<r x 640 x f8E4M3FN>
+  ait.output "y" %y : !ait.tensor<r x 640 x f8E4M3FN>
+  ait.output "t" %t : !ait.tensor<r x 5 x f32>
+}
+
+// Something needs the scales, in another shape, before the numbers are stored.
+// CHECK-LABEL: ait.graph @reshaped_before
+ait.graph @reshaped_before(%x: !ait.tensor<r x 640 x f16>) dims {r = 1 to 256} {
+  // CHECK: } : !ait.tensor<r x 5 x 1 x f32>
+  // CHECK: ait.sort
+  // CHECK: } : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  %v = ait.cast %x : !ait.tensor<r x 640 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 640 x f32>
+  %p = ait.reshape %a : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %p dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %t = ait.reshape %s : !ait.tensor<r x 5 x f32>
+  %o, %i = ait.sort %t dim 1 : !ait.tensor<r x 5 x f32>, !ait.tensor<r x 5 x i64>
+  %g = ait.reshape %x : !ait.tensor<r x 5 x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "o" %o : !ait.tensor<r x 5 x f32>
+}

@@ -14,10 +14,12 @@ from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.dtypes import is_computed_float
 from ait_mlir.dialects.ait.elementwise import AddOp, ClampOp, ElementwiseOp, UnaryOp
 from ait_mlir.dialects.ait.gemm import ContractionOp, GatedGemmOp, GemmOp
+from ait_mlir.dialects.ait.quantize import DequantizeOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp, YieldOp
 from ait_mlir.dialects.ait.syntax import rounding
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ConcatOp, SplitOp
+from ait_mlir.dims import const
 from ait_mlir.rewrites.engine.constraints import not_output
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -29,7 +31,18 @@ from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS
 def parallel_gemms(p: PatternBuilder) -> None:
     """gemm(x, w0), gemm(x, w1) = split(gemm(x, concat(w0, w1))), such as query, key and value; not for a product with
     an activation of its own"""
-    root = p.op("ait.gemm", p.values(2))
+    root = p.op("ait.gemm", [p.value(), p.result(p.op("ait.param", []))])
+    p.require("has_parallel_gemms", root)
+    p.apply(root, "merge_parallel_gemms", root)
+
+
+@pattern(benefit=2)
+def parallel_stored_gemms(p: PatternBuilder) -> None:
+    """gemm(x, dequantize(q0, s0)), gemm(x, dequantize(q1, s1)) = split(gemm(x, dequantize(concat(q0, q1),
+    concat(s0, s1)))), of params of 8-bit floats; not for a product with an activation of its own"""
+    weight = p.op("ait.dequantize", [p.rest()])
+    root = p.op("ait.gemm", [p.value(), p.result(weight)])
+    p.require("stores_float8", weight)
     p.require("has_parallel_gemms", root)
     p.apply(root, "merge_parallel_gemms", root)
 
@@ -40,7 +53,7 @@ def single_source_gemms(p: PatternBuilder) -> None:
 
     Gemms with a bias become one, and those without one another.
     """
-    root = p.op("ait.gemm", p.values(2))
+    root = p.op("ait.gemm", [p.value(), p.result(p.op("ait.param", []))])
     p.require("has_gemms_of_one_source", root)
     p.apply(root, "merge_gemms_of_one_source", root)
 
@@ -80,6 +93,7 @@ def gated_product(p: PatternBuilder, first: int) -> None:
 
 PARALLEL_GEMMS = patterns(parallel_gemms, bias_of_parts)
 SINGLE_SOURCE = patterns(single_source_gemms, bias_of_parts)
+STORED = patterns(parallel_stored_gemms)
 GATED_PRODUCTS = patterns(gated_product)
 
 
@@ -136,15 +150,33 @@ def followers(value: SSAValue) -> set[Operation]:
     return found
 
 
+def kind_of(weight: SSAValue) -> object:
+    """A key that is equal for weights whose rows may be joined: params, or stored params with scales for their rows or
+    blocks of rows. None for others."""
+    owner = weight.owner
+    if isinstance(owner, ParamOp):
+        return tensor_type(weight).element_type
+    if not isinstance(owner, DequantizeOp) or owner.zero is not None or tensor_type(weight).rank != 2:
+        return None
+    if not isinstance(owner.input.owner, ParamOp) or not isinstance(owner.scale.owner, ParamOp):
+        return None
+    block, rows, scale = owner.block(), tensor_type(weight).dims[0], tensor_type(owner.scale)
+    size = const(1) if block is None else block[0]
+    if scale.rank != 2 or not scope_of(owner).equal(scale.dims[0] * size, rows):
+        return None
+    types = tensor_type(owner.input).element_type, scale.element_type, tensor_type(weight).element_type
+    return (*types, block, scale.dims[1])
+
+
 def is_parallel(op: Operation, root: Operation) -> bool:
-    """Whether an operation is a plain gemm of the root's A with a param like the root's, in the root's block."""
+    """Whether an operation is a plain gemm of the root's A with a weight like the root's, in the root's block."""
     return (
         isinstance(op, GemmOp)
         and op.parent is root.parent
         and len(op.operands) == 2
         and op.operands[0] is root.operands[0]
-        and isinstance(op.operands[1].owner, ParamOp)
-        and tensor_type(op.b).element_type == tensor_type(root.operands[1]).element_type
+        and (kind := kind_of(op.b)) is not None
+        and kind == kind_of(root.operands[1])
         and op.layout.data == "rcr"
         and rounding(op) == rounding(root)
         and not op.epilogue.blocks
@@ -186,14 +218,28 @@ def merge_gemms_of_one_source(r: Rewriter, root: GemmOp) -> None:
 def merge_gemms(r: Rewriter, root: GemmOp, gemms: Sequence[Operation]) -> None:
     """One gemm at the root's place for several, with joined weights, and a split of its result."""
     group = sorted(gemms, key=r.position)
-    weights = [hoist(r, op.operands[1], root) for op in group]
     results = [tensor_type(op.results[0]) for op in group]
-    weight = r.create(ConcatOp, weights, None, {"dim": IntegerAttr(0, i64)}).results[0]
+    weight = joined_rows(r, [op.operands[1] for op in group], root)
     properties = {"layout": StringAttr("rcr")} | rounding(root)
     product = r.create(GemmOp, [root.operands[0], weight], None, properties, [Region()]).results[0]
     parts = r.create(SplitOp, [product], results, {"dim": IntegerAttr(results[0].rank - 1, i64)})
     for op, part in zip(group, parts.results, strict=True):
         r.replace(op, [part])
+
+
+def joined_rows(r: Rewriter, weights: Sequence[SSAValue], before: Operation) -> SSAValue:
+    """The rows of weights of one kind, one after the other."""
+
+    def joined(params: Sequence[SSAValue]) -> SSAValue:
+        hoisted = [hoist(r, param, before) for param in params]
+        return r.create(ConcatOp, hoisted, None, {"dim": IntegerAttr(0, i64)}).results[0]
+
+    stored = [owner for w in weights if isinstance(owner := w.owner, DequantizeOp)]
+    if not stored:
+        return joined(weights)
+    numbers, scale = joined([op.input for op in stored]), joined([op.scale for op in stored])
+    block = stored[0].block()
+    return r.put(DequantizeOp(numbers, scale, tensor_type(weights[0]).element_type, None, block))
 
 
 def bias_adds(split: SplitOp) -> list[tuple[Operation, SSAValue]] | None:
