@@ -9,10 +9,12 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.functions import clamp, round_to_even
+from ait_mlir.compositions.pad import pad
 from ait_mlir.dialects.ait.dtypes import LARGEST, integer_range
 from ait_mlir.dialects.ait.quantize import QUANTIZED, DequantizeOp, QuantizeOp, UnpackOp
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dims import Expr, ceildiv, const
 
 SMALLEST = 2.0**-100
 """The least scale: that of a block of zeros."""
@@ -29,29 +31,35 @@ def sizes_of(x: SSAValue, blocks: Blocks) -> list[Expr | int]:
 def dynamic_scale(w: Writer, x: SSAValue, element: Attribute, blocks: Blocks | None) -> SSAValue:
     """The scale of each block of x, so that its largest magnitude becomes the largest number of a type.
 
-    The result is f32, or f64 for x of f64, and has a dim for each of x. Without blocks it is one number. Dims must be
-    multiples of their block.
+    The result is f32, or f64 for x of f64, and has a dim for each of x. Without blocks it is one number. The last block
+    along a dim may be smaller, where the size of a block is a known number.
     """
     t = tensor_type(x)
     if element not in QUANTIZED:
         raise w.unsupported(f"{element} stores no quantised numbers; expected one of {', '.join(map(str, QUANTIZED))}")
     largest = LARGEST.get(element) or float((integer_range(element) or (0, 1))[1])
     x = w.pointwise("abs", w.cast(x, f64 if t.element_type == f64 else f32))
+    parts: list[Expr | int] = []
+    inner: list[int] = []
+    kept: list[Expr | int] = []
+    missing: list[Expr] = []
     if blocks is None:
         most = w.reduce("max", x, range(t.rank))
     else:
-        parts: list[Expr | int] = []
-        inner: list[int] = []
-        kept: list[Expr | int] = []
         for dim, size in zip(t.dims, sizes_of(x, blocks), strict=True):
-            is_whole = size is dim
-            parts += [dim] if is_whole or size == 1 else [dim // size, size]
+            is_whole, number = size is dim, size if isinstance(size, int) else size.as_int()
+            is_even = is_whole or number is None or w.scope.divisible(dim, number)
+            count = dim // size if is_even else ceildiv(dim, size)
+            parts += [dim] if is_whole or size == 1 else [count, size]
             if is_whole or size != 1:
                 inner.append(len(parts) - 1)
-            kept.append(1 if is_whole else dim if size == 1 else dim // size)
+            kept.append(1 if is_whole else dim if size == 1 else count)
+            missing.append(const(0) if is_even else count * size - dim)
+        if any(size.as_int() != 0 for size in missing):
+            x = pad(w, x, [size for after in reversed(missing) for size in (const(0), after)])
         x = w.reshape(x, parts)
-        most = w.reshape(w.reduce("max", x, inner) if inner else x, kept)
-    return w.maximum(w.div(most, largest), SMALLEST)
+        most = w.reduce("max", x, inner, keep=True) if inner else x
+    return w.reshape(w.maximum(w.div(most, largest), SMALLEST), kept)
 
 
 def quantize(
@@ -89,6 +97,35 @@ def dequantize(
 ) -> SSAValue:
     """(x - zero) * scale in a float type, in the shape of x."""
     return w.put(DequantizeOp(x, scale, element, zero, None if blocks is None else sizes_of(x, blocks)))
+
+
+def rounded(
+    w: Writer, x: SSAValue, element: Attribute, group: int | None = None, scale: SSAValue | None = None
+) -> SSAValue:
+    """x, rounded to a type of quantised numbers and back: by a given scale of one number, or by one for each row or for
+    each group of numbers along a row, found in the run.
+
+    Rows that a reshape only counts in another way are rounded before it, where what makes them can do so.
+    """
+    t, source = tensor_type(x), x
+    while isinstance(op := source.owner, ReshapeOp) and _keeps_rows(op):
+        source = op.input
+    rows = [1 for _ in tensor_type(source).dims[:-1]]
+    if scale is None:
+        scale = dynamic_scale(w, source, element, [*rows, group])
+        blocks = None if group is None else [*rows, group]
+        numbers = quantize(w, source, scale, element, None, blocks)
+        scale = w.reshape(scale, [*t.dims[:-1], tensor_type(scale).dims[-1]])
+    else:
+        numbers = quantize(w, source, scale, element)
+    blocks = None if group is None else [*(1 for _ in t.dims[:-1]), group]
+    return dequantize(w, w.reshape(numbers, t.dims), scale, t.element_type, None, blocks)
+
+
+def _keeps_rows(op: ReshapeOp) -> bool:
+    """Whether a reshape keeps the last dim, of at least one before it."""
+    before, after = tensor_type(op.input).dims, tensor_type(op.output).dims
+    return min(len(before), len(after)) > 1 and before[-1] is after[-1]
 
 
 def unpack(w: Writer, x: SSAValue, size: Expr | int, element: Attribute) -> SSAValue:

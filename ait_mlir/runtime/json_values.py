@@ -61,6 +61,10 @@ class JsonValue:
             self.refuse("a string without NUL and without halves of surrogate pairs")
         return self._value
 
+    def is_text(self) -> bool:
+        """Whether the value is a string."""
+        return isinstance(self._value, str)
+
     def texts(self) -> tuple[str, ...]:
         """The strings of a list."""
         return tuple(item.text() for item in self.items())

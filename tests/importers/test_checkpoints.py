@@ -19,8 +19,10 @@ from safetensors.torch import load_file, save_file
 from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
 import ait_mlir
+from ait_mlir.driver import run_to_phase
 from ait_mlir.importers.checkpoints import CheckpointError, StoredWeight, read_checkpoint, use_checkpoint
 from ait_mlir.importers.torch import from_torch
+from ait_mlir.options import CompileOptions
 from ait_mlir.reference.graph import evaluate_graph
 from ait_mlir.tools.cli import main
 
@@ -61,12 +63,13 @@ SCHEMES: dict[str, tuple[str, dict[str, Any], tuple[int, int], torch.dtype]] = {
 }
 
 
-def compressed(folder: Path, name: str) -> tuple[Path, torch.Tensor]:
-    """A checkpoint of the library, and the weight that the library makes of it."""
+def compressed(folder: Path, name: str, **activations: Any) -> tuple[Path, torch.Tensor]:
+    """A checkpoint of the library, and the weight that the library makes of it; with how it rounds activations."""
     form, settings, shape, dtype = SCHEMES[name]
     torch.manual_seed(0)
     args = QuantizationArgs(**settings)
-    scheme = QuantizationScheme(targets=["Linear"], weights=args, format=form)
+    inputs = QuantizationArgs(**activations) if activations else None
+    scheme = QuantizationScheme(targets=["Linear"], weights=args, input_activations=inputs, format=form)
     weight = torch.randn(shape) + (0 if args.symmetric else 0.5)
     rows, columns = {"tensor": shape, "channel": (1, shape[1]), "group": (1, 32), "block": (16, 32)}[str(args.strategy)]
     parts = weight.unfold(0, rows, rows).unfold(1, columns, columns) if str(args.strategy) != "block" else None
@@ -274,8 +277,72 @@ def test_a_model_reads_what_is_stored(name: str, tmp_path: Path) -> None:
     products = [op for op in imported.graph.block.ops if op.name == "ait.gemm"]
     assert [type(op.operands[1].owner).__name__ for op in products] == ["DequantizeOp"]
     got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {})
-    found, expected = next(iter(got.values())), x.double() @ in_f32(path).double().T
+    rounded = in_groups(x, 16) if name == "fp8" else x
+    found, expected = next(iter(got.values())), rounded.double() @ in_f32(path).double().T
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def in_groups(x: torch.Tensor, size: int, dtype: torch.dtype = torch.float8_e4m3fn) -> torch.Tensor:
+    """Rows rounded to numbers of 8 bits, with a scale for each group of a row."""
+    parts = x.unflatten(1, (-1, size))
+    largest = 127.0 if dtype == torch.int8 else torch.finfo(dtype).max
+    scale = parts.abs().amax(-1, keepdim=True) / largest
+    near = (parts / scale).round() if dtype == torch.int8 else parts / scale
+    return (near.to(dtype).float() * scale).flatten(1)
+
+
+FLOAT8 = {"num_bits": 8, "type": "float", "symmetric": True}
+INPUTS: dict[str, tuple[str, dict[str, Any], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "rows": ("fp8-rows", {**FLOAT8, "strategy": "token", "dynamic": True}, lambda x: in_groups(x, 40)),
+    "groups": ("fp8", {**FLOAT8, "strategy": "group", "group_size": 8, "dynamic": True}, lambda x: in_groups(x, 8)),
+    "whole": ("fp8", {**FLOAT8, "strategy": "tensor"}, lambda x: (x / 0.0078125).to(torch.float8_e4m3fn).float() * 0.0078125),
+    "bytes": ("int8", {"num_bits": 8, "strategy": "token", "dynamic": True}, lambda x: in_groups(x, 40, torch.int8)),
+    "other": ("fp8", {**FLOAT8, "strategy": "tensor", "dynamic": True}, lambda x: x),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_products_round_as_compressed_tensors_says(name: str, tmp_path: Path) -> None:
+    weights, settings, expected = INPUTS[name]
+    path, _ = compressed(tmp_path, weights, **settings)
+    tensors = load_file(path / "model.safetensors")
+    if name == "whole":
+        save_file({**tensors, f"{MODULE}.input_scale": torch.tensor([0.0078125])}, path / "model.safetensors")
+    checkpoint, x = read_checkpoint(path), torch.randn(3, 40)
+    imported = from_torch(Layers(8, 40, F32).eval(), (x,))
+    use_checkpoint(imported.module, imported.constants, checkpoint)
+    got = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {})
+    found = next(iter(got.values()))
+    np.testing.assert_allclose(found, (expected(x) @ in_f32(path).T).numpy(), rtol=1e-5, atol=1e-5)
+    if name == "whole":
+        for scale, message in (([0.0], "has the scale 0"), ([1.0, 2.0], r"has shape \[2\], expected one number")):
+            save_file({**tensors, f"{MODULE}.input_scale": torch.tensor(scale)}, path / "model.safetensors")
+            with pytest.raises(CheckpointError, match=f"{MODULE}.input_scale' {message}"):
+                read_checkpoint(path)
+        save_file(tensors, path / "model.safetensors")
+        with pytest.raises(CheckpointError, match=f"there is no tensor '{MODULE}.input_scale'"):
+            read_checkpoint(path)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "rows"])
+def test_8_bit_floats_are_multiplied_as_they_are_stored(kind: str, tmp_path: Path) -> None:
+    """On a card that multiplies them, whatever multiplies rows: a weight with another reader is one, too."""
+    weight = torch.randn(256, 384).to(torch.float8_e4m3fn)
+    if kind == "blocks":
+        config: dict[str, Any] = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+        tensors = {f"{MODULE}.weight": weight, f"{MODULE}.weight_scale_inv": torch.rand(2, 3) + 0.5}
+    else:
+        group = {"targets": ["Linear"], "weights": {**FLOAT8, "strategy": "channel"}}
+        group["input_activations"] = {**FLOAT8, "strategy": "token", "dynamic": True}
+        config = {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": group}}
+        tensors = {f"{MODULE}.weight": weight, f"{MODULE}.weight_scale": torch.rand(256, 1) + 0.5}
+    path = write(tmp_path, tensors, config)
+    imported = from_torch(Layers(256, 384, F16).eval(), (torch.zeros(5, 384, dtype=F16),))
+    use_checkpoint(imported.module, imported.constants, read_checkpoint(path))
+    run_to_phase(imported.module, "selected", CompileOptions("cuda", "sm_90a"))
+    launches = [op for op in imported.module.walk() if "kernel" in op.attributes]
+    assert [op.name for op in launches] == ["ait.loops", {"blocks": "ait.scaled_gemm", "rows": "ait.gemm"}[kind]]
+    assert str(launches[1].operands[0].type).endswith("x f8E4M3FN>")
 
 
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_K", "Q6_K"])
@@ -388,6 +455,8 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Path, torch.Tensor]], Change, str]] 
     "awq bits": (awq, setting(bits=8), "quantization_config.bits is 8, expected 4"),
     "awq version": (awq, setting(version="gemv"), "is 'gemv', expected gemm"),
     "awq zeros": (awq, without("qzeros"), "there is no tensor 'layers.0.proj.qzeros'"),
+    "fp8 static": (fp8, setting(activation_scheme="static"), "activation_scheme is 'static', expected dynamic"),
+    "fp8 of floats": (fp8, setting(modules_to_not_convert=["layers.0"]), "'layers.0.proj.weight_scale_inv' has scales, but the module is in modules_to_not_convert"),
     "fp8 fnuz": (fp8, setting(fmt="e4m3fnuz"), "is 'e4m3fnuz', expected e4m3"),
     "fp8 blocks": (fp8, setting(weight_block_size=[32, 16]), r"has shape \[4, 6\], expected \[2, 6\]"),
 }  # fmt: skip

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch.export import Dim
 
+from ait_mlir.dialects.ait.dtypes import f8E4M3FN
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.frontend import build_module
+from ait_mlir.importers.quantized import RECIPES
+from ait_mlir.importers.quantized.layers import Range, layers_of, needs_range, quantise_layers
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.options import CompileOptions
 from ait_mlir.tools.report import report
@@ -145,3 +148,45 @@ def test_narrow_slices_that_are_replaced_are_read_in_the_loop_of_their_neighbour
     inputs = torch.zeros(4096, 512, 13), torch.zeros(13, dtype=torch.int64), torch.zeros(4096, 512, 13)
     large = [op for op, _, shapes in launches(from_torch(Copied().eval(), inputs).module) if "4096" in str(shapes)]
     assert len(large) == 1 and "loops" in large[0]
+
+
+class Block(torch.nn.Module):
+    """A block of a decoder: attention and a gated MLP, behind norms."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = (torch.nn.RMSNorm(512, eps=1e-5, dtype=HALF) for _ in range(2))
+        sizes = {"q": 512, "k": 128, "v": 128, "o": 512, "gate": 1408, "up": 1408}
+        self.layers = torch.nn.ModuleDict({n: torch.nn.Linear(512, size, bias=False, dtype=HALF) for n, size in sizes.items()})
+        self.layers["down"] = torch.nn.Linear(1408, 512, bias=False, dtype=HALF)
+
+    def forward(self, x):
+        batch, seq, _ = x.shape
+        h, at = self.norm1(x), self.layers
+        q, k, v = (at[n](h).view(batch, seq, -1, 128).transpose(1, 2) for n in "qkv")
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        x = x + at["o"](y.transpose(1, 2).reshape(batch, seq, -1))
+        h = self.norm2(x)
+        return x + at["down"](torch.nn.functional.silu(at["gate"](h)) * at["up"](h))
+
+
+ROWS, BLOCKS = "gemm_rcr_mul_mul", "scaled_gemm"
+BLOCK_LAUNCHES = {
+    "fp8": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
+    "fp8-static": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
+    "fp8-block": ["loops", BLOCKS, "attention", "loops", f"{BLOCKS}_add", "loops", BLOCKS, "loops", f"{BLOCKS}_add"],
+}
+"""Loops are a norm, what follows attention, a norm, and the gate: each of them also quantises."""
+
+
+@pytest.mark.parametrize("recipe", BLOCK_LAUNCHES)
+def test_the_launches_of_a_quantised_block(recipe):
+    imported = from_torch(Block().eval(), (torch.zeros(2, 512, 512, dtype=HALF),))
+    module, constants, chosen = imported.module, imported.constants, RECIPES[recipe]
+    layers = layers_of(module, chosen)
+    ranges = {layer.name: Range(f8E4M3FN, 0.01) for layer in layers if needs_range(layer, chosen)}
+    weights = {layer.name: chosen.store(layer.rows(layer.whole(constants))) for layer in layers}
+    quantise_layers(layers, constants, chosen, weights, ranges)
+    run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
+    found = [launch.op for launch in report(module, program_of(module), {}).launches]
+    assert found == BLOCK_LAUNCHES[recipe]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ait_mlir.importers.checkpoints.files import Files
 from ait_mlir.importers.checkpoints.gptq import by_groups
-from ait_mlir.importers.checkpoints.stored import Array, Scaled, StoredWeight
+from ait_mlir.importers.checkpoints.stored import Activations, Array, Scaled, StoredWeight
 from ait_mlir.importers.checkpoints.words import centred, in_rows, unpacked
 from ait_mlir.runtime.json_values import JsonValue
 
 FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized")
-PARTS = ("weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx")
+PARTS = ("input_scale", "weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Scheme:
     symmetric: bool
     by_activations: bool
     targets: tuple[str, ...]
+    activations: Activations | None
+    """How the other factor is rounded; of static ones without the scale, which a tensor has."""
 
     @classmethod
     def of(cls, group: JsonValue) -> Scheme | None:
@@ -54,7 +56,8 @@ class Scheme:
         moved = not order.is_null() and order.text() == "group"
         symmetric = weights.get("symmetric", True).flag()
         targets = group.at("targets").texts()
-        return cls(bits.whole(), is_float, strategy.text(), size, (sizes[0], sizes[1]), symmetric, moved, targets)
+        block, activations = (sizes[0], sizes[1]), _activations(group.get("input_activations", None))
+        return cls(bits.whole(), is_float, strategy.text(), size, block, symmetric, moved, targets, activations)
 
     def places(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, int] | None]:
         """The shape of the scales of a weight, and the size of a block; None where scales broadcast."""
@@ -64,6 +67,25 @@ class Scheme:
             return (rows, 1), None
         size = (1, self.group) if self.strategy == "group" else self.block
         return (-(-rows // size[0]), -(-columns // size[1])), size
+
+
+def _activations(given: JsonValue) -> Activations | None:
+    """How the config rounds activations: to symmetric numbers of 8 bits with scales of rows or groups that are found in
+    the run, or with one scale for all runs. None for floats and for other schemes, for which activations stay floats.
+    """
+    if given.is_null() or given.at("num_bits").whole() != 8 or not given.get("symmetric", True).flag():
+        return None
+    element = {"float": "float8_e4m3fn", "int": "int8"}.get(given.get("type", "int").text())
+    strategy, dynamic = given.get("strategy", "tensor"), given.get("dynamic", False)
+    if element is None or strategy.is_null() or dynamic.is_text():
+        return None
+    if dynamic.flag():
+        groups = {"token": None, "group": given.get("group_size", None)}
+        if strategy.text() not in groups:
+            return None
+        size = groups[strategy.text()]
+        return Activations(element, None if size is None else size.whole(1))
+    return Activations(element, is_static=True) if strategy.text() == "tensor" else None
 
 
 def read(files: Files, config: JsonValue) -> tuple[dict[str, StoredWeight], set[str]]:
@@ -127,13 +149,19 @@ def _weight(files: Files, module: str, scheme: Scheme) -> StoredWeight:
     if scheme.strategy == "tensor":
         scale, zero = scale.reshape(()), None if zero is None else zero.reshape(())
     scaled = Scaled(element, columns, data, scale, blocks, zero)
+    activations = scheme.activations
+    if activations is not None and activations.is_static:
+        given = files.scale(f"{module}.input_scale")
+        if given.size != 1:
+            raise files.fail(f"{module}.input_scale", f"has shape {list(given.shape)}, expected one number")
+        activations = replace(activations, scale=float(given.astype(np.float32).reshape(())))
     if scheme.strategy != "group":
-        return StoredWeight(scale.dtype.name, scaled)
+        return StoredWeight(scale.dtype.name, scaled, activations=activations)
     order = by_groups(files, f"{module}.weight_g_idx", columns, scheme.group, scheme.by_activations)
     if order is None:
-        return StoredWeight(scale.dtype.name, scaled)
+        return StoredWeight(scale.dtype.name, scaled, activations=activations)
     places = np.argsort(order, kind="stable").astype(np.int64)
-    return StoredWeight(scale.dtype.name, scaled.with_columns(order), order=places)
+    return StoredWeight(scale.dtype.name, scaled.with_columns(order), order=places, activations=activations)
 
 
 def _unpacked(files: Files, name: str, shape_name: str, scheme: Scheme) -> tuple[str, Array, int]:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.index import slices_at
@@ -20,8 +20,10 @@ from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.importers.checkpoints.checkpoint import Checkpoint
 from ait_mlir.importers.checkpoints.errors import CheckpointError
-from ait_mlir.importers.checkpoints.stored import Array, StoredWeight
+from ait_mlir.importers.checkpoints.stored import Activations, Array, StoredWeight
 
+Made = dict[tuple[SSAValue, Activations], SSAValue]
+"""Rounded values by the values and how they are rounded."""
 MADE = "constant."
 """How the names of params begin that an importer computed; no checkpoint has them."""
 
@@ -52,6 +54,14 @@ class WriterBefore(Writer):
         return op
 
 
+def after(value: SSAValue) -> Operation:
+    """The op before which ops may use a value."""
+    owner = value.owner
+    place = owner.next_op if isinstance(owner, Operation) else owner.first_op
+    assert place is not None
+    return place
+
+
 def use_checkpoint(
     module: ModuleOp,
     constants: dict[str, Array],
@@ -63,14 +73,14 @@ def use_checkpoint(
     """Let a module read the weights of a checkpoint as they are stored; `constants` get the stored arrays.
 
     A quantised weight becomes `ait.dequantize` of its stored numbers, in the type of the param. Where its columns are
-    in another order, the products with it read x in that order. Other tensors replace the value of a param, converted
-    to its type. `names` gives the name in the checkpoint for the name of a param; by default they are equal, or for
-    GGUF those of the models of `transformers`. Params
+    in another order, the products with it read x in that order, and they round x where the checkpoint says so. Other
+    tensors replace the value of a param, converted to its type. `names` gives the name in the checkpoint for the name
+    of a param; by default they are equal, or for GGUF those of the models of `transformers`. Params
     whose names match one of the patterns `keep` keep their value. Raises `CheckpointError` for a param that the
     checkpoint does not have, and for one of another shape.
     """
     graph = next(op for op in module.ops if isinstance(op, GraphOp))
-    done = Replaced()
+    done, made = Replaced(), Made()
     for param in list(graph.params()):
         name = param.param_name.data
         if name.startswith(MADE) or any(fnmatchcase(name, pattern) for pattern in keep):
@@ -79,7 +89,7 @@ def use_checkpoint(
         wanted = names(name) if names is not None else name
         found = checkpoint.get(wanted)
         if isinstance(found, StoredWeight):
-            _store(param, constants, checkpoint, wanted, found)
+            _store(param, constants, checkpoint, wanted, found, made)
             done.stored.append(name)
         elif found is not None:
             constants[name] = _converted(param, checkpoint, wanted, found)
@@ -94,7 +104,12 @@ def use_checkpoint(
 
 
 def _store(
-    param: ParamOp, constants: dict[str, Array], checkpoint: Checkpoint, wanted: str, weight: StoredWeight
+    param: ParamOp,
+    constants: dict[str, Array],
+    checkpoint: Checkpoint,
+    wanted: str,
+    weight: StoredWeight,
+    made: Made,
 ) -> None:
     t, name = tensor_type(param.output), param.param_name.data
     _check_shape(param, checkpoint, wanted, weight.shape)
@@ -105,12 +120,22 @@ def _store(
         )
     if weight.order is not None and (products := _products(param)):
         weight = _with_ordered_rows(products, weight, name, constants)
+    if weight.activations is not None:
+        for op in _products(param):
+            op.operands[0] = _rounded(op.a, weight.activations, made)
     value = weight.write(WriterBefore(param), name, t.element_type)
     param.output.replace_all_uses_with(value)
     param.detach()
     param.erase()
     constants.pop(name, None)
     constants.update(weight.parts(name))
+
+
+def _rounded(x: SSAValue, how: Activations, made: Made) -> SSAValue:
+    """The rounded values of x, once for all products that round it alike."""
+    if (x, how) not in made:
+        made[x, how] = how.rounded(WriterBefore(after(x)), x)
+    return made[x, how]
 
 
 def _products(param: ParamOp) -> list[GemmOp]:

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.index import slices_at
-from ait_mlir.compositions.quantize import dequantize, unpack
+from ait_mlir.compositions.quantize import dequantize, rounded, unpack
 from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.dialects.ait.types import TensorType, as_shape
 from ait_mlir.dtypes import numpy_dtype
@@ -98,6 +98,26 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class Activations:
+    """How a factor of products with a quantised weight is rounded: to numbers of 8 bits with a scale.
+
+    There is a scale for each row, or for each `group` numbers along a row, found in the run; or one for all runs:
+    `scale`, which a recipe finds by examples.
+    """
+
+    element: str
+    """The element type of the numbers: "int8" or "float8_e4m3fn"."""
+    group: int | None = None
+    is_static: bool = False
+    scale: float | None = None
+
+    def rounded(self, w: Writer, x: SSAValue) -> SSAValue:
+        """x, rounded and back."""
+        scale = None if self.scale is None else w.scalar(self.scale, f32)
+        return rounded(w, x, BY_NAME[self.element].ir, self.group, scale)
+
+
+@dataclass(frozen=True)
 class StoredWeight:
     """A weight of a checkpoint: [rows, columns], as `torch.nn.Linear` has it.
 
@@ -110,6 +130,8 @@ class StoredWeight:
     scaled: Scaled
     less: Scaled | Array | None = None
     order: NDArray[np.int64] | None = None
+    activations: Activations | None = None
+    """How products with the weight round their other factor; None leaves floats."""
     lead: tuple[int, ...] = ()
     """The dims before the columns, whose product is the number of rows; () for a matrix. Experts are [experts, rows,
     columns]."""

@@ -10,19 +10,18 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, f32, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ait_mlir.building.writer import Writer
-from ait_mlir.compositions.quantize import dequantize, dynamic_scale, quantize
+from ait_mlir.compositions.quantize import SMALLEST, rounded
 from ait_mlir.dialects.ait.base import PureOp
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
-from ait_mlir.dialects.ait.dtypes import BY_IR, integer_range, ui8
+from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME, LARGEST, integer_range, ui8
 from ait_mlir.dialects.ait.elementwise import AbsOp, ClampOp, ExpOp, ReluOp, SigmoidOp
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.pool import AdaptivePoolOp, PoolOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp
 from ait_mlir.errors import InputError
-from ait_mlir.importers.checkpoints.params import WriterBefore
+from ait_mlir.importers.checkpoints.params import WriterBefore, after
 from ait_mlir.importers.checkpoints.stored import Array, StoredWeight
 from ait_mlir.importers.quantized.recipes import Recipe
 from ait_mlir.ir.context import context
@@ -105,12 +104,12 @@ def graph_in(module: ModuleOp) -> GraphOp:
     return next(op for op in module.ops if isinstance(op, GraphOp))
 
 
-def layers_of(module: ModuleOp, leave_out: Sequence[str] = ()) -> list[Layer]:
+def layers_of(module: ModuleOp, recipe: Recipe, leave_out: Sequence[str] = ()) -> list[Layer]:
     """The weights that only products by rows or by columns, or only convolutions read, in the order of the model.
 
-    A weight is a param or is computed from params. Depthwise convolutions and transposed ones are no layers. Layers
-    whose names match one of the patterns `leave_out` are missing. Raises `InputError` for a pattern that no layer
-    matches.
+    A weight is a param or is computed from params. Depthwise convolutions and transposed ones are no layers, and all
+    are none where the recipe does not quantise them. Layers whose names match one of the patterns `leave_out` are
+    missing. Raises `InputError` for a pattern that no layer matches.
     """
     graph = graph_in(module)
     fixed: set[SSAValue] = set()
@@ -135,6 +134,8 @@ def layers_of(module: ModuleOp, leave_out: Sequence[str] = ()) -> list[Layer]:
             name, taken = weight.removesuffix(".weight"), {layer.name for layer in found}
             name = next(n for n in (name, *(f"{name}.{i}" for i in range(1, len(found) + 2))) if n not in taken)
             found.append(Layer(name, weight, value, tuple(plain)))
+    if not recipe.convolves:
+        found = [layer for layer in found if isinstance(layer.readers[0], GemmOp)]
     for pattern in leave_out:
         if not any(fnmatchcase(layer.name, pattern) for layer in found):
             names = ", ".join(layer.name for layer in found[:8]) or "none"
@@ -168,10 +169,7 @@ def _is_plain(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class Range:
-    """How the other factor of a convolution becomes integers: one scale for all runs, which examples give.
-
-    Numbers that are never below 0 become ui8, others i8, without a zero point.
-    """
+    """How the other factor of a layer is rounded with one scale for all runs, which examples give; no zero point."""
 
     element: Attribute
     scale: float
@@ -179,12 +177,15 @@ class Range:
     @classmethod
     def of(cls, element: Attribute, most: float) -> Range:
         """For values whose largest magnitude is `most`."""
-        _, largest = integer_range(element) or (0, 1)
-        return cls(element, max(float(np.float32(most) / np.float32(largest)), 2.0**-100))
+        largest = LARGEST.get(element) or float((integer_range(element) or (0, 1))[1])
+        return cls(element, max(float(np.float32(most) / np.float32(largest)), SMALLEST))
 
 
-def integers_for(layer: Layer) -> Attribute:
-    """The integers for what a layer multiplies with its weight: ui8 for values that are never below 0, else i8."""
+def element_of_range(layer: Layer, recipe: Recipe) -> Attribute:
+    """The type of what a layer multiplies with its weight, rounded with one scale for all runs. Convolutions read ui8
+    where values are never below 0, else i8."""
+    if recipe.activations is not None and recipe.activations.is_static:
+        return BY_NAME[recipe.activations.element].ir
     return ui8 if all(is_never_negative(reader.operands[0]) for reader in layer.readers) else i8
 
 
@@ -203,14 +204,8 @@ def is_never_negative(value: SSAValue) -> bool:
 
 def needs_range(layer: Layer, recipe: Recipe) -> bool:
     """Whether the recipe quantises the other factor of a layer with one scale for all runs."""
-    return recipe.quantises_rows and isinstance(layer.readers[0], ConvOp)
-
-
-def rounded(w: Writer, x: SSAValue, element: Attribute, scale: SSAValue | None = None) -> SSAValue:
-    """The other factor, as integers of 8 bits and back: with a scale for each row, found in the run, or a given one."""
-    if scale is None:
-        scale = dynamic_scale(w, x, element, [*(1 for _ in tensor_type(x).dims[:-1]), None])
-    return dequantize(w, quantize(w, x, scale, element), scale, tensor_type(x).element_type)
+    given = recipe.activations
+    return given is not None and (given.is_static or isinstance(layer.readers[0], ConvOp))
 
 
 def quantise_layers(
@@ -222,10 +217,11 @@ def quantise_layers(
 ) -> None:
     """Let the readers of layers read quantised weights, and quantise what they multiply where the recipe does.
 
-    `weights` are the stored weights and `ranges` the scales of convolutions, by the name of the layer. `constants` get
-    the stored arrays in place of the weights.
+    `weights` are the stored weights and `ranges` the scales for all runs, by the name of the layer. `constants` get the
+    stored arrays in place of the weights.
     """
     made: dict[tuple[SSAValue, Range | None], SSAValue] = {}
+    activations = recipe.activations
     for layer in layers:
         stored, owner, given = weights[layer.name], layer.value.owner, ranges.get(layer.name)
         assert isinstance(owner, Operation)
@@ -234,10 +230,12 @@ def quantise_layers(
         constants.update(stored.parts(layer.stored))
         for reader in layer.readers:
             x = reader.operands[0]
-            if recipe.quantises_rows and (x, given) not in made:
-                w = WriterBefore(_after(x))
-                scale = None if given is None else w.scalar(given.scale, f32)
-                made[x, given] = rounded(w, x, i8 if given is None else given.element, scale)
+            if activations is not None and (x, given) not in made:
+                w = WriterBefore(after(x))
+                if given is None:
+                    made[x, given] = activations.rounded(w, x)
+                else:
+                    made[x, given] = rounded(w, x, given.element, scale=w.scalar(given.scale, f32))
             x = made.get((x, given), x)
             if isinstance(reader, GemmOp):
                 reader.output.replace_all_uses_with(WriterBefore(reader).put(GemmOp("rcr", x, value)))
@@ -245,14 +243,6 @@ def quantise_layers(
                 reader.erase()
             else:
                 reader.operands[0], reader.operands[1] = x, value
-
-
-def _after(value: SSAValue) -> Operation:
-    """The op before which ops may use a value."""
-    owner = value.owner
-    place = owner.next_op if isinstance(owner, Operation) else owner.first_op
-    assert place is not None
-    return place
 
 
 def remove_unused(module: ModuleOp, constants: dict[str, Array]) -> None:

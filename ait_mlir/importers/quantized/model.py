@@ -64,10 +64,11 @@ def quantize(
 
     `examples` are calls of the model: each is a tuple of positional arguments. The model is exported on the first, with
     `dynamic_shapes` as in `torch.export.export`; all are run on the CPU, with the model and with the quantised one, and
-    give the scales of what convolutions read. `recipe` is w8a8, w8a16 or w4a16 (`RECIPES`). Layers whose names match
-    one of the patterns `leave_out` stay as they are. With `max_kl`, so do the layers that do most harm, until the
-    Kullback-Leibler divergence of the results from those of the model is at most this number of nats; the harm of a
-    layer is the divergence with this layer quantised and no other. With `timed`, the report has the times of a run.
+    give the scales for all runs. `recipe` is w8a8, w8a16, w4a16, fp8, fp8-static or fp8-block (`RECIPES`). Layers whose
+    names match one of the patterns `leave_out` stay as they are. With `max_kl`, so do the layers that do most harm,
+    until the Kullback-Leibler divergence of the results from those of the model is at most this number of nats; the
+    harm of a layer is the divergence with this layer quantised and no other. With `timed`, the report has the times of
+    a run.
 
     Raises `InputError` without examples, for an unknown recipe, for a pattern without a layer, for a model without
     linear layers and convolutions, for weights and examples that are not finite, and for a bound that no quantised
@@ -91,10 +92,11 @@ def quantize_imported(
     if max_kl is not None and not max_kl > 0:
         raise InputError(f"max_kl is {max_kl}, expected a number of nats above 0")
     module = prepared(imported.module)
-    every = layers_of(module)
-    if not layers_of(module, leave_out):
+    every = layers_of(module, recipe)
+    if not layers_of(module, recipe, leave_out):
         raise InputError(
-            "the model has no linear layer or convolution to quantise" + (" that is not left out" if every else "")
+            f"the model has no linear layer{' or convolution' * recipe.convolves} to quantise"
+            + (" that is not left out" if every else "")
         )
     main = next(value for kind, value in imported.outputs if kind == "output")
     with Probe(imported, module, recipe, leave_out, calls) as probe:
@@ -189,7 +191,7 @@ def _quantised(
 ) -> tuple[Imported, Outputs]:
     """The model with these layers quantised, and its outputs and those of the layers in the calls of the probe."""
     module, constants = module.clone(), dict(imported.constants)
-    layers = [layer for layer in layers_of(module) if layer.name in chosen]
+    layers = [layer for layer in layers_of(module, recipe) if layer.name in chosen]
     places = [(layer.name, [reader.results[0] for reader in layer.readers]) for layer in layers]
     block, added = graph_in(module).block, list[OutputOp]()
     for name, values in places:

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, f32, i8
+from xdsl.dialects.builtin import ModuleOp, f32
 
+from ait_mlir.compositions.quantize import rounded
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dims import product
@@ -21,12 +22,11 @@ from ait_mlir.importers.checkpoints.stored import Array
 from ait_mlir.importers.quantized.layers import (
     Layer,
     Range,
+    element_of_range,
     graph_in,
-    integers_for,
     layers_of,
     needs_range,
     remove_unused,
-    rounded,
 )
 from ait_mlir.importers.quantized.recipes import Recipe
 from ait_mlir.importers.torch.library import torch
@@ -71,14 +71,16 @@ class Probe:
     ) -> None:
         self._imported, self._recipe, self.calls = imported, recipe, calls
         module, constants = module.clone(), dict(imported.constants)
-        layers = layers_of(module, leave_out)
+        layers = layers_of(module, recipe, leave_out)
         self.exact = {layer.name: layer.whole(constants) for layer in layers}
         """The weights, as their readers read them."""
         self.stored = {layer.name: recipe.store(layer.rows(self.exact[layer.name])) for layer in layers}
         self.rounded = {layer.name: layer.of_rows(self.stored[layer.name].values()) for layer in layers}
         self.shapes = {layer.name: layer.stored_shape for layer in layers}
         """The shapes of the weights, with a row for each column of the result."""
-        self._integers = {layer.name: integers_for(layer) for layer in layers if needs_range(layer, recipe)}
+        self._elements = {
+            layer.name: element_of_range(layer, recipe) for layer in layers if needs_range(layer, recipe)
+        }
         self.results = {layer.name: [f"layer {layer.name} {i}" for i in range(len(layer.readers))] for layer in layers}
         """The names of the outputs with the results of a layer, by its name."""
         for layer in layers:
@@ -89,14 +91,14 @@ class Probe:
         compile_module(module, CompileOptions("cpu"), output=file)
         self._model = Model(file, verify_weights=False)
         off = {f"switch {name}": np.zeros(1, np.float32) for name in self.exact}
-        scales = {f"scale {name}": np.ones(1, np.float32) for name in self._integers}
+        scales = {f"scale {name}": np.ones(1, np.float32) for name in self._elements}
         weights = {f"weight {name}": array for name, array in self.exact.items()}
         self._known = set(self._model.get_constant_names(unbound_constants_only=False))
         self._on: frozenset[str] = frozenset()
         self._set({**constants, **weights, **off, **scales})
         self.outputs = run_calls(self._model, imported, calls)
         """What the float model gives."""
-        self.ranges = {name: self._range(name) for name in self._integers}
+        self.ranges = {name: self._range(name) for name in self._elements}
         """The scales of the other factors, by layer."""
         self._set({f"scale {name}": np.array([r.scale], np.float32) for name, r in self.ranges.items()})
 
@@ -126,14 +128,15 @@ class Probe:
         weight = start.param(f"weight {name}", tensor_type(layer.value))
         for i, reader in enumerate(layer.readers):
             w, x = WriterBefore(reader), reader.operands[0]
-            if self._recipe.quantises_rows:
+            activations = self._recipe.activations
+            if activations is not None:
                 on = w.compare("gt", start.param(f"switch {name}", NUMBER), 0.5)
-                if name in self._integers:
+                if name in self._elements:
                     flat = w.reshape(w.pointwise("abs", w.cast(x, f32)), [product(tensor_type(x).dims)])
                     block.add_op(OutputOp(f"range {name} {i}", w.reduce("max", flat, [0], keep=True)))
-                    near = rounded(w, x, self._integers[name], start.param(f"scale {name}", NUMBER))
+                    near = rounded(w, x, self._elements[name], scale=start.param(f"scale {name}", NUMBER))
                 else:
-                    near = rounded(w, x, i8)
+                    near = activations.rounded(w, x)
                 reader.operands[0] = w.where(on, near, x)
             reader.operands[1] = weight
             block.add_op(OutputOp(self.results[name][i], reader.results[0]))
@@ -146,4 +149,4 @@ class Probe:
         if not np.isfinite(most):
             what = "no elements" if most < 0 else "a number that is not finite"
             raise InputError(f"the examples give layer {name!r} {what}, so no scale can be found for it")
-        return Range.of(self._integers[name], most)
+        return Range.of(self._elements[name], most)
