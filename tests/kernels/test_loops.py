@@ -61,6 +61,7 @@ def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> Non
         ("softmax", "rows", {"threads": 2, "lanes": 8, "kept": 1}, "no room for the elements of a row in registers"),
         ("softmax", "rows", {"threads": 4, "lanes": 8, "kept": 2}, "in registers; set 'kept' to 1 or 0"),
         ("softmax", "rows", {"threads": 64, "lanes": 8, "kept": 3}, "'kept' is 3, expected 0, 1 or 2"),
+        ("segments", "rows", {"threads": 8, "lanes": 8, "kept": 0}, "'threads' is 8, but 16 have a segment of a row together"),
         ("middle", "columns", {"columns": 64, "rows": 32, "lanes": 8}, "2048 threads, a block has 1024"),
         ("middle", "columns", {"columns": 32, "rows": 32, "lanes": 8}, "65536 bytes of shared memory, there are 49152"),
         ("middle-odd", "columns", {"columns": 8, "rows": 8, "lanes": 2}, "does not divide the 13 neighbours"),
