@@ -92,3 +92,41 @@ def test_other_indices_are_read() -> None:
     """Those of unequal steps, and those that are not proved to be within the tensor."""
     assert "gather" in taken(0, 1, 3, 2)
     assert "gather" in taken(0, 1, 2, 3, offset=-1)
+
+
+def places(offset: int = 0, step: int = 1) -> str:
+    """Rows of a table of 4,100 rows at places that a model computes of its indices, added to the input."""
+    made = model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "zero"], ["rows"]),
+            node("Range", ["zero", "rows", "one"], ["r"]),
+            node("Mul", ["r", "step"], ["m"]),
+            node("Add", ["m", "offset"], ["p"]),
+            node("Unsqueeze", ["p", "last"], ["i"]),
+            node("GatherND", ["table", "i"], ["t"]),
+            node("Add", ["x", "t"], ["y"]),
+        ],
+        [("x", FLOAT, ["rows", 4])],
+        initializers=[
+            array("last", 1, dtype=np.int64),
+            onnx.numpy_helper.from_array(np.arange(16400, dtype=np.float32).reshape(4100, 4), "table"),
+            *(
+                onnx.numpy_helper.from_array(np.array(n), name)
+                for name, n in (("zero", 0), ("one", 1), ("step", step), ("offset", offset))
+            ),
+        ],
+    )
+    return check(made, np.random.default_rng(0).standard_normal((3, 4), dtype=np.float32))
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_consecutive_places_are_a_slice(offset: int) -> None:
+    text = places(offset)
+    assert "gather" not in text and f"offsets [{offset}, 0] : !ait.tensor<rows x 4 x f32>" in text
+
+
+@pytest.mark.parametrize(("offset", "step"), [(-1, 1), (5, 1), (0, 2), (4096, -1)])
+def test_other_places_are_read(offset: int, step: int) -> None:
+    """Those that count from the end or may be behind the table, with gaps, or in descending order."""
+    assert "gather" in places(offset, step)

@@ -72,10 +72,11 @@ def gather_elements(c: Call) -> Result:
 
 def gather_nd(c: Call) -> Result:
     """Slices at places that the last dim of the indices gives."""
-    x, ids, batch = c.tensor(0), c.tensor(1), c.attr("batch_dims", 0)
-    dims, outer = tensor_type(x).dims, tensor_type(ids).dims[:-1]
-    if batch == 0 and (view := _moved_view(c, x)) is not None:
+    batch = c.attr("batch_dims", 0)
+    if batch == 0 and (view := _moved_view(c)) is not None:
         return view
+    x, ids = c.tensor(0), c.tensor(1)
+    dims, outer = tensor_type(x).dims, tensor_type(ids).dims[:-1]
     indices, count = _columns(c, ids), tensor_type(ids).dims[-1].as_int() or 0
     rest = len(dims) - batch - count
     rank = len(outer)
@@ -88,24 +89,36 @@ def gather_nd(c: Call) -> Result:
     return c.w.full(picked(c.w, x, at, list(range(batch + count)), kept, result))
 
 
-def _moved_view(c: Call, x: SSAValue) -> Value | None:
-    """x with dims of 1 between its own, spread to the shape of the indices; None unless each dim of x is read in order
-    along a dim of its own. Exporters write so masks that a model makes for each element.
+def _moved_view(c: Call) -> Value | None:
+    """The first input with dims of 1 between those that the indices read, spread to the shape of the indices; None
+    unless each of these dims is read at consecutive places along a dim of its own. Exporters write in this way masks
+    that a model makes for each element, and rows of a table of positions.
     """
-    columns, dims = c.w.columns.get(c.tensor(1), ()), tensor_type(x).dims
-    outer = c.shape(1)[:-1]
-    if len(columns) != len(dims):
+    columns, dims, outer = _formulas(c), c.shape(0), c.shape(1)[:-1]
+    if not 0 < len(columns) <= len(dims):
         return None
-    shape, last = [ONE] * len(outer), -1
-    for index, extent in zip(columns, dims, strict=True):
+    shape, last, starts = [ONE] * len(outer), -1, list[tuple[Expr, Expr]]()
+    for index, extent in zip(columns, dims, strict=False):
         moving = index.moving_axes()
-        if len(moving) != 1 or moving[0] <= last or index.offset is not ZERO or index.steps[moving[0]] is not ONE:
-            return None
-        if outer[moving[0]] is not extent:
+        if len(moving) != 1 or moving[0] <= last or index.steps[moving[0]] is not ONE or not _within(c, index, extent):
             return None
         last = moving[0]
-        shape[last] = extent
-    return masked_or_spread(c.w.reshape(x, shape), outer)
+        shape[last] = outer[last]
+        starts.append((index.offset, outer[last]))
+    x, rest = c.tensor(0), dims[len(columns) :]
+    for axis, (start, size) in enumerate(starts):
+        x = x if size is dims[axis] else c.w.slice(x, axis, start, size)
+    return masked_or_spread(c.w.reshape(x, (*shape, *rest)), (*outer, *rest))
+
+
+def _formulas(c: Call) -> tuple[Affine, ...]:
+    """The columns of the last dim of the indices, if these are formulas."""
+    ids = formula(c.value(1))
+    if ids is None:
+        return c.w.columns.get(c.tensor(1), ())
+    if not ids.dims or ids.dims[-1] is not ONE:
+        return ()
+    return (ids.without(len(ids.dims) - 1),)
 
 
 def _columns(c: Call, ids: SSAValue) -> list[SSAValue]:
