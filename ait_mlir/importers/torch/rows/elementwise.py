@@ -6,11 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import f16, f32, f64, i1
+from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as_mask, compared, is_mask, spread
 from ait_mlir.compositions import functions
+from ait_mlir.compositions.ranges import counted
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, f8E4M3FN
@@ -250,27 +251,13 @@ def where(condition: str, a: str, b: str) -> Row:
 # ** conversions **
 
 
-_EXACT_INTEGERS: dict[Attribute, int] = {f16: 2**11, bf16: 2**8, f32: 2**24, f64: 2**53}
-
-
-def _counted_in(c: Call, source: Affine) -> SSAValue | None:
-    """A formula computed in the result's float type, if this holds all its values exactly; else None."""
-    extremes = [c.w.scope.bounds(source.offset)]
-    for step, extent in zip(source.steps, source.dims, strict=True):
-        extremes.append(c.w.scope.bounds(step * (extent - 1)))
-    low, high = sum(min(low, 0) for low, _ in extremes), sum(max(high, 0) for _, high in extremes)
-    if c.element not in _EXACT_INTEGERS or max(-low, high) > _EXACT_INTEGERS[c.element]:
-        return None
-    return c.w.natural(replace(source, element=c.element))
-
-
 def convert(c: Call) -> Value:
     """A conversion to another element type; other devices and layouts change nothing here."""
     source = c.value("input" if "input" in c.arguments and "self" not in c.arguments else "self")
     if isinstance(source, Affine) and c.element in INTEGERS:
         return replace(source, element=c.element)
-    if isinstance(source, Affine) and (counted := _counted_in(c, source)) is not None:
-        return spread(counted, c.dims)
+    if isinstance(source, Affine) and (numbers := counted(c.w, source, c.element)) is not None:
+        return spread(numbers, c.dims)
     if isinstance(source, Mask) and c.element in INTEGERS and (always := source.everywhere()) is not None:
         return Affine.filled(c.dims, int(always), c.element)
     if is_mask(source) and c.element == i1:
