@@ -122,3 +122,19 @@ def test_dims_without_ranges_are_small_enough_for_kernels() -> None:
     proto = model([helper.make_node("Relu", ["x"], ["y"])], [given("x", "n", 3, "h", "w")])
     assert dims_of(import_model(proto)) == "n = 1 to 16, h = 1 to 1024, w = 1 to 1024"
     assert dims_of(import_model(proto, dims={"h": (1, 3000)})) == "n = 1 to 16, h = 1 to 3000, w = 1 to 256"
+
+
+def split(sizes: list[int], **ranges: tuple[int, int]) -> Imported:
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "sizes"], ["parts"]),
+        helper.make_node("SequenceAt", ["parts", "one"], ["y"]),
+    ]
+    weights = [("sizes", np.array(sizes)), ("one", np.array(1))]
+    return import_model(model(nodes, [given("x", "n")], weights), dims=ranges)
+
+
+def test_parts_of_given_sizes_settle_the_size_of_the_whole() -> None:
+    assert input_type(split([2, 3])) == "!ait.tensor<5 x f32>"
+    assert input_type(split([0, 0])) == "!ait.tensor<0 x f32>"
+    with pytest.raises(UnsupportedOps, match="a size is n, expected a number that is known"):
+        split([2, 3], n=(1, 4))

@@ -130,3 +130,32 @@ def test_consecutive_places_are_a_slice(offset: int) -> None:
 def test_other_places_are_read(offset: int, step: int) -> None:
     """Those that count from the end or may be behind the table, with gaps, or in descending order."""
     assert "gather" in places(offset, step)
+
+
+def positions(most: int) -> str:
+    """The places of rows, multiplied to numbers up to `most`, as f32, added to the input."""
+    made = model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "zero"], ["rows"]),
+            node("Range", ["zero", "rows", "one"], ["r"]),
+            node("Mul", ["r", "step"], ["m"]),
+            node("Cast", ["m"], ["f"], to=FLOAT),
+            node("Unsqueeze", ["f", "last"], ["u"]),
+            node("Add", ["x", "u"], ["y"]),
+        ],
+        [("x", FLOAT, ["rows", 4])],
+        initializers=[
+            array("last", 1, dtype=np.int64),
+            *(
+                onnx.numpy_helper.from_array(np.array(n), name)
+                for name, n in (("zero", 0), ("one", 1), ("step", most // 4095))
+            ),
+        ],
+    )
+    return check(made, np.zeros((3, 4), np.float32))
+
+
+def test_positions_are_counted_in_a_type_that_has_them() -> None:
+    assert "ait.cast" not in positions(4095) and "ait.cast" not in positions(2**24)
+    assert "ait.cast" in positions(2**25)

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from ait_mlir.building.formulas import Affine, Mask, Spread, Value, dims_of
 from ait_mlir.dialects.ait.data import GraphOp
 from ait_mlir.dialects.ait.types import Shape, tensor_type
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Expr, Scope, const
 from ait_mlir.importers.onnx.dims import Conditions, Narrower, same_dims
 from ait_mlir.importers.onnx.errors import NotSupported, ValueNeeded
 from ait_mlir.importers.onnx.known import Known, element_type
@@ -38,6 +38,10 @@ class Around(Protocol):
 
     def may_unite(self, a: Expr, b: Expr) -> bool:
         """Whether two dims are names of inputs, which can become one dim."""
+        ...
+
+    def may_be(self, dim: Expr, size: int) -> bool:
+        """Whether a dim is a name of inputs, which can have this size."""
         ...
 
     def inner(self, graph: Any, env: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:
@@ -193,6 +197,11 @@ class Call:
                 if Scope([less if d is own else d for d in self.w.scope]).equal(a, b):
                     raise Narrower(Conditions(ranges={own.name: less}))
         self.w.restrict(a.symbols | b.symbols, lambda scope: scope.equal(a, b))
+
+    def settle(self, dim: Expr, size: int) -> None:
+        """Requires a dim to have a size, by a condition on the inputs if there is one; the row says the rest."""
+        if dim.as_int() is None and self.importer.may_be(dim, size):
+            raise Narrower(Conditions(values={str(dim): const(size)}))
 
     def subgraph(self, name: str) -> Any:
         """A graph of the node."""

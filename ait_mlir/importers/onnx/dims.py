@@ -197,6 +197,12 @@ class InputDims:
         dim = self._dims[name]
         return const(dim.lo) if dim.lo == dim.hi else sym(name)
 
+    def may_be(self, name: str, size: int) -> bool:
+        """Whether a dim may have a size: one in the range that the user gives, if there is one."""
+        text = next((t for t, n in self._names.items() if n == name), name)
+        lo, hi = self._ranges.get(text, self._ranges.get(name, (0, self._most.get(text, MOST))))
+        return lo <= size <= hi
+
     def check_given(self) -> None:
         """Refuse ranges and hints of dims that the inputs lack."""
         names = {*self._names, *self._names.values()}

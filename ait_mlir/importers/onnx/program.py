@@ -365,6 +365,10 @@ class Importer:
         names = set(self.dims)
         return str(a) in names and str(b) in names
 
+    def may_be(self, dim: Expr, size: int) -> bool:
+        """Whether a dim is a name of inputs, which can have this size."""
+        return str(dim) in set(self.dims) and self.dims.may_be(str(dim), size)
+
     # ** outputs **
 
     def _write_outputs(self) -> None:

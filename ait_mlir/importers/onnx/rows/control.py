@@ -267,6 +267,8 @@ def split_to_sequence(c: Call) -> Result:
     """Parts along an axis: of given sizes, of one size each, or of one element, without the axis unless `keepdims`."""
     x, axis = c.tensor(0), c.axis()
     dims, element = tensor_type(x).dims, tensor_type(x).element_type
+    if c.has(1) and c.rank(1) == 1:
+        c.settle(dims[axis], sum(c.ints(1)))
     whole = as_number(dims[axis])
     keep = True
     if not c.has(1):
