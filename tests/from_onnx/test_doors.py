@@ -33,6 +33,7 @@ SAME = (
     "transformers data2vec-vision", "transformers ernie4_5", "transformers esmc", "transformers glm_ocr_text",
     "transformers gte", "transformers hyperclovax_vision_v2", "transformers ibert", "transformers idefics3",
     "transformers internlm3", "transformers lfm2_vl", "transformers lfm3",
+    "timm cspresnet50", "transformers pvt", "transformers pegasus", "transformers mobilebert", "transformers gpt_neo",
 )  # fmt: skip
 """Networks with the same launches by both."""
 DIFFERENCES: dict[str, tuple[dict[str, int], str]] = {
@@ -42,6 +43,8 @@ DIFFERENCES: dict[str, tuple[dict[str, int], str]] = {
         {"loops": 2, "rms_norm": -1},
         "a window of attention is a condition of the scores, keys are turned apart, and a scale is a number of the file",
     ),
+    "transformers gemma": ({"loops": 1, "rms_norm": -1}, "the scale of embeddings is a number of the file"),
+    "transformers gemma2": ({"loops": 1, "rms_norm": -2}, "the scale of embeddings is a number of the file"),
     "transformers granite_swa": (
         {"attention": 2, "bmm": -2, "softmax": -2},
         "attention becomes one op by ONNX; by PyTorch's import it stays products and a softmax",

@@ -39,7 +39,7 @@ INEXACT: dict[str, tuple[float, str]] = {
     ),
 }
 """The tests whose expected numbers are not those of the reference: how far they are apart, and why."""
-LEAST = 1939
+LEAST = 1940
 """The least number of tests of the whole suite that pass."""
 
 

@@ -17,6 +17,8 @@ import ait_mlir  # noqa: E402
 from ait_mlir.reference import evaluate_graph  # noqa: E402
 from tests.from_onnx import suite  # noqa: E402
 
+LARGEST = 1.1
+"""The largest error over that of onnxruntime."""
 HIDDEN = 128
 """The size of silero's state."""
 
@@ -33,8 +35,6 @@ class Trained:
     """Inputs with a fixed value."""
     integers: int = 0
     """The number below which the inputs are whole; 0 for floats."""
-    allowed: float = 1.1
-    """The largest error over that of onnxruntime."""
 
 
 def images(*shapes: tuple[int, ...], name: str = "x") -> tuple[dict[str, tuple[int, ...]], ...]:
@@ -66,12 +66,10 @@ CASES: dict[str, Trained] = {
     "text-6": Trained("rapidocr", "PP-OCRv6_rec_small.onnx", images(*TEXTS)),
     "captcha": Trained("ddddocr", "common.onnx", images((1, 1, 64, 96), (1, 1, 64, 163), name="input1")),
     "captcha-boxes": Trained("ddddocr", "common_det.onnx", images((1, 3, 416, 416), name="images")),
-    # numbers near a tie round to one or the other integer of 8 bits: each model has its own such numbers
+    # a number near a tie rounds to one or the other integer of 8 bits, in other images by either model: the error of an
+    # image is 1e-7 without one and 5e-3 with one, so that only the sum over many images compares the models
     "captcha-int8": Trained(
-        "ddddocr",
-        "common_old.onnx",
-        images(*((1, 1, 64, w) for w in (80, 96, 120, 160)), name="input1"),
-        allowed=4.0,
+        "ddddocr", "common_old.onnx", images(*((1, 1, 64, w) for w in (80, 96, 120, 160)), name="input1") * 6
     ),
 }
 
@@ -116,4 +114,4 @@ def test_a_trained_file_is_as_exact_as_onnxruntime(name: str) -> None:
             assert np.shape(ours[title]) == other.shape
             for i, found in enumerate((ours[title], other)):
                 squares[i] += mean_square(np.asarray(found, np.float64) - true) / mean_square(true)
-    assert squares[0] ** 0.5 <= case.allowed * squares[1] ** 0.5
+    assert squares[0] ** 0.5 <= LARGEST * squares[1] ** 0.5
