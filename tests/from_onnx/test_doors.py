@@ -34,6 +34,8 @@ SAME = (
     "transformers gte", "transformers hyperclovax_vision_v2", "transformers ibert", "transformers idefics3",
     "transformers internlm3", "transformers lfm2_vl", "transformers lfm3",
     "timm cspresnet50", "transformers pvt", "transformers pegasus", "transformers mobilebert", "transformers gpt_neo",
+    "timm deit_tiny_patch16_224", "timm ghostnet_100", "timm fbnetc_100", "transformers distilbert", "transformers esm",
+    "transformers blip", "transformers detr", "transformers stablelm",
 )  # fmt: skip
 """Networks with the same launches by both."""
 DIFFERENCES: dict[str, tuple[dict[str, int], str]] = {
