@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ait_mlir.dims import Expr, Scope, const, parse, product, sym
 from tests.graph_ops import SIZES, Body, Shape, Value
-from tests.kernels import loops
+from tests.kernels import loops, random_loops
 from tests.specs import ROWS
 from tests.specs.spec import Form, Spec
 
@@ -152,7 +152,7 @@ def is_small(form: Form) -> bool:
 
 SPECIFIED: list[tuple[Spec, list[Form]]] = [
     *((spec, forms) for spec in ROWS if (forms := [f for f in spec.forms_of("graphs") if is_small(f)])),
-    (loops.SPEC, [loops.random_form(seed) for seed in range(60)]),
+    (loops.SPEC, [random_loops.random_form(seed) for seed in range(60)]),
 ]
 """What random graphs draw of the specifications; graphs of consecutive seeds have one op after the other for sure."""
 

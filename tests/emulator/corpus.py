@@ -19,7 +19,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests import tiers
 from tests.emulator.library import TARGETS, Kind
-from tests.kernels import attention_gpu, attention_ragged, hopper, loops, rows
+from tests.kernels import attention_gpu, attention_ragged, hopper, loops, random_loops, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases, planes_cases
 from tests.kernels.copies import copies_cases
@@ -366,7 +366,7 @@ def _check_grouped(library: Library, case: Case, name: str) -> None:
 
 
 def _random_loops(kind: Kind) -> dict[str, Case]:
-    return dict(loops.random_cases(TARGETS[kind], range(200 if tiers.FULL else 16)))
+    return dict(random_loops.random_cases(TARGETS[kind], range(200 if tiers.FULL else 16)))
 
 
 ROW = ("row_kernel", "softmax_columns_kernel", "group_factors_kernel")

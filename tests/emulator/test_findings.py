@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.library import GUARD, EmulatedLibrary, Kind
-from tests.kernels import loops
+from tests.kernels import loops, random_loops
 from tests.kernels.harness import PRELUDE
 from tests.kernels.library_gemm import on_kernel
 
@@ -288,7 +288,7 @@ def test_atomics_may_meet(tmp_path: Path) -> None:
 
 def test_guards_of_the_compiler_are_no_shared_memory(tmp_path: Path) -> None:
     """g++ notes beside an array of a class in a template whether it is initialised, here behind the last tile."""
-    case = loops.SPEC.case(loops.random_form(2962), "bf16")
+    case = loops.SPEC.case(random_loops.random_form(2962), "bf16")
     tiled = on_kernel(case, "tiles", {"along": 32, "across": 32, "lanes": 1})
     library = EmulatedLibrary([tiled], tmp_path, "cuda")
     assert any(name == GUARD for _, name, _, _ in library.variables)

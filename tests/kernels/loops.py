@@ -1,10 +1,8 @@
-"""Cases of generated loops: texts of what networks have, and random nests."""
+"""Cases of generated loops: the texts of `loop_texts.py` with sizes, element types and strides."""
 
 from __future__ import annotations
 
-import random
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation
 
@@ -15,6 +13,43 @@ from ait_mlir.lowering.loops import moments
 from tests import tiers
 from tests.kernels.harness import Case, Library, random_inputs, reference
 from tests.kernels.library_gemm import on_kernel
+from tests.kernels.loop_texts import (
+    ARGMAX,
+    ARGMIN_COLUMNS,
+    COSINE,
+    DIVERGENCE,
+    EMBEDDING,
+    FOLD,
+    GATHER,
+    GROUP_NORM,
+    LAYER_NORM,
+    LOGSUMEXP,
+    MEAN_FIRST,
+    MIDDLE,
+    MOMENTS,
+    NEAREST,
+    NORMED,
+    PADDED_TURNED,
+    PADDED_WINDOWS,
+    PERMUTE,
+    PICKED,
+    POOL,
+    POOL_TURNED,
+    REFLECT,
+    SCALED,
+    SCALED_COLUMNS,
+    SEGMENTS,
+    SHORT_TWICE,
+    SHUFFLE,
+    SLICED_TURNED,
+    SOFTMAX,
+    SUM_ALL,
+    TRIL,
+    VARIANCE,
+    WINDOWS,
+    image,
+    put,
+)
 from tests.specs.loops import SPECS
 from tests.specs.spec import Consumer, Form, Spec, form
 from tests.specs.tolerance import Tolerance
@@ -22,329 +57,6 @@ from tests.specs.tolerance import Tolerance
 CLOSE = Tolerance(
     {"f16": 0.6, "bf16": 0.6, "f32": 32, "f64": 64}, {"f16": 2e-6, "bf16": 2e-6, "f32": 2e-6, "f64": 1e-14}, terms=True
 )
-
-
-SOFTMAX = """for (r = ROWS, c = COLS) {
-  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    ait.yield %e : S } : S
-  %v = ait.at %a_[r, c] : S
-  %d = ait.sub %v, %m : S
-  %e = ait.exp %d : S
-  %y = ait.div %e, %s : S
-  ait.yield %y : S
-}"""
-LOGSUMEXP = """for (r = ROWS) {
-  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    ait.yield %e : S } : S
-  %l = ait.log %s : S
-  %y = ait.add %l, %m : S
-  ait.yield %y : S
-}"""
-MIDDLE = """for (r = OUTER, w = ROWS, c = COLS) {
-  %m = ait.fold max for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
-    ait.yield %v : S } : S
-  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    ait.yield %e : S } : S
-  %v = ait.at %a_[r, w, c] : S
-  %d = ait.sub %v, %m : S
-  %e = ait.exp %d : S
-  %y = ait.div %e, %s : S
-  ait.yield %y : S
-}"""
-VARIANCE = """for (r = OUTER, c = COLS) {
-  %n = ait.constant COUNT : S
-  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
-    ait.yield %v : S } : S
-  %mean = ait.div %s, %n : S
-  %q = ait.fold add for (k = ROWS) { %v = ait.at %a_[r, k, c] : S
-    %d = ait.sub %v, %mean : S
-    %dd = ait.mul %d, %d : S
-    ait.yield %dd : S } : S
-  %y = ait.div %q, %n : S
-  ait.yield %y : S
-}"""
-COSINE = """for (r = ROWS) {
-  %xy = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %w = ait.at %b_[r, k] : S
-    %p = ait.mul %v, %w : S
-    ait.yield %p : S } : S
-  %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %p = ait.mul %v, %v : S
-    ait.yield %p : S } : S
-  %yy = ait.fold add for (k = COLS) { %v = ait.at %b_[r, k] : S
-    %p = ait.mul %v, %v : S
-    ait.yield %p : S } : S
-  %n = ait.mul %xx, %yy : S
-  %e = ait.constant 1.0e-16 : S
-  %c = ait.max %n, %e : S
-  %i = ait.rsqrt %c : S
-  %y = ait.mul %xy, %i : S
-  ait.yield %y : S
-}"""
-_STATISTICS = """
-  %n = ait.constant COUNT : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %mean = ait.div %s, %n : S
-  %q = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %mean : S
-    %dd = ait.mul %d, %d : S
-    ait.yield %dd : S } : S
-  %var = ait.div %q, %n : S"""
-"""The mean and the variance of a row."""
-MOMENTS = f"""for (r = ROWS) {{{_STATISTICS}
-  ait.yield %var, %mean : S, S
-}}"""
-NORMED = """for (r = ROWS) {
-  %xx = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %p = ait.mul %v, %v : S
-    ait.yield %p : S } : S
-  %n = ait.sqrt %xx : S
-  %xy = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %q = ait.div %v, %n : S
-    %w = ait.at %b_[r, k] : S
-    %p = ait.mul %q, %w : S
-    ait.yield %p : S } : S
-  ait.yield %xy : S
-}"""
-PICKED = """for (r = ROWS) {
-  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    ait.yield %e : S } : S
-  %i = ait.at %b_[r] : i64
-  %x = ait.at %a_[r, %i] : S
-  %y = ait.sub %x, %m : S
-  %z = ait.div %y, %s : S
-  ait.yield %z : S
-}"""
-LAYER_NORM = f"""for (r = ROWS, c = COLS) {{{_STATISTICS}
-  %eps = ait.constant 1.0e-5 : S
-  %sum = ait.add %var, %eps : S
-  %scale = ait.rsqrt %sum : S
-  %v = ait.at %a_[r, c] : S
-  %d = ait.sub %v, %mean : S
-  %z = ait.mul %d, %scale : S
-  %g = ait.at %b_[c] : S
-  %y = ait.mul %z, %g : S
-  ait.yield %y : S
-}}"""
-GROUP_NORM = """for (n = N, ch = 2*W, p = PLACES) {
-  %n = ait.constant COUNT : S
-  %s = ait.fold add for (k = W, l = PLACES) { %v = ait.at %a_[n, k + W*(ch floordiv W), l] : S
-    ait.yield %v : S } : S
-  %mean = ait.div %s, %n : S
-  %q = ait.fold add for (k = W, l = PLACES) { %v = ait.at %a_[n, k + W*(ch floordiv W), l] : S
-    %d = ait.sub %v, %mean : S
-    %dd = ait.mul %d, %d : S
-    ait.yield %dd : S } : S
-  %var = ait.div %q, %n : S
-  %v = ait.at %a_[n, ch, p] : S
-  %d = ait.sub %v, %mean : S
-  %z = ait.div %d, %var : S
-  %g = ait.at %b_[ch] : S
-  %y = ait.mul %z, %g : S
-  ait.yield %y : S
-}"""
-DIVERGENCE = """for (r = ROWS) {
-  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %n = ait.fold max for (k = COLS) { %v = ait.at %b_[r, k] : S
-    %w = ait.silu %v : S
-    ait.yield %w : S } : S
-  %s = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    ait.yield %e : S } : S
-  %t = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %d = ait.sub %v, %m : S
-    %e = ait.exp %d : S
-    %p = ait.div %e, %s : S
-    %w = ait.at %b_[r, k] : S
-    %g = ait.silu %w : S
-    %h = ait.sub %g, %n : S
-    %q = ait.mul %p, %h : S
-    ait.yield %q : S } : S
-  ait.yield %t : S
-}"""
-SHORT_TWICE = """for (r = ROWS, c = 6) {
-  %m = ait.fold max for (k = 6) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S
-  %n = ait.fold min for (k = 6) { %v = ait.at %b_[r, 5 - k] : S
-    ait.yield %v : S } : S
-  %v = ait.at %a_[r, c] : S
-  %w = ait.at %b_[r, c] : S
-  %d = ait.sub %v, %n : S
-  %e = ait.sub %w, %m : S
-  ait.yield %d, %e : S, S
-}"""
-SUM_ALL = """for () {
-  %s = ait.fold add for (k = ROWS, l = COLS) { %v = ait.at %a_[k, l] : S
-    ait.yield %v : S } : S
-  ait.yield %s : S
-}"""
-MEAN_FIRST = """for (c = COLS) {
-  %n = ait.constant COUNT : S
-  %s = ait.fold add for (k = ROWS) { %v = ait.at %a_[k, c] : S
-    ait.yield %v : S } : S
-  %y = ait.div %s, %n : S
-  ait.yield %y : S
-}"""
-ARGMAX = """for (r = ROWS) {
-  %m, %p = ait.fold argmax for (k = COLS) { %v = ait.at %a_[r, k] : S
-    ait.yield %v : S } : S, i64
-  ait.yield %m, %p : S, i64
-}"""
-ARGMIN_COLUMNS = """for (c = COLS) {
-  %m, %p = ait.fold argmin for (k = ROWS) { %v = ait.at %a_[k, c] : S
-    ait.yield %v : S } : S, i64
-  ait.yield %p : i64
-}"""
-POOL = """for (n = N, ch = C, y = (H - 1) floordiv 2 + 1, z = (W - 1) floordiv 2 + 1) {
-  %m = ait.fold max for (k = 3, l = 3) { %v = ait.at %a_[n, ch, 2*y + k - 1, 2*z + l - 1] else -inf : S
-    ait.yield %v : S } : S
-  ait.yield %m : S
-}"""
-POOL_TURNED = """for (n = N, ch = C, y = (H - 1) floordiv 2 + 1, z = (W - 1) floordiv 2 + 1) {
-  %m = ait.fold max for (k = 3, l = 3) { %v = ait.at %a_[n, 2*z + l - 1, 2*y + k - 1, ch] else -inf : S
-    ait.yield %v : S } : S
-  %w = ait.at %b_[n, ch, y, z] : S
-  %r = ait.add %m, %w : S
-  ait.yield %r : S
-}"""
-NEAREST = """for (n = N, ch = C, y = 2*H, z = 2*W) {
-  %v = ait.at %a_[n, ch, y floordiv 2, z floordiv 2] : S
-  ait.yield %v : S
-}"""
-REFLECT = """for (n = N, y = H + 6, z = W + 6) {
-  %v = ait.at %a_[n, H - 1 - max(H - 1 - FROM_Y, FROM_Y - H + 1), W - 1 - max(W - 1 - FROM_Z, FROM_Z - W + 1)] : S
-  ait.yield %v : S
-}""".replace("FROM_Y", "max(y - 3, 3 - y)").replace("FROM_Z", "max(z - 3, 3 - z)")
-SHUFFLE = """for (n = N, ch = C, y = 4*H, z = 4*W) {
-  %v = ait.at %a_[n, 16*ch + 4*(y mod 4) + z mod 4, y floordiv 4, z floordiv 4] : S
-  ait.yield %v : S
-}"""
-WINDOWS = """for (n = N, ch = 9*C, p = (H - 2) * (W - 2)) {
-  %v = ait.at %a_[n, ch floordiv 9, (ch floordiv 3) mod 3 + p floordiv (W - 2), ch mod 3 + p mod (W - 2)] : S
-  ait.yield %v : S
-}"""
-PADDED_WINDOWS = """for (n = N, ch = 9*C, p = H * W) {
-  %v = ait.at %a_[n, p floordiv W + (ch floordiv 3) mod 3 - 1, p mod W + ch mod 3 - 1, ch floordiv 9] else 0.0 : S
-  %y = ait.relu %v : S
-  ait.yield %y : S
-}"""
-PERMUTE = """for (i = I, j = J, k = K) {
-  %v = ait.at %a_[k, i, j] : S
-  %w = ait.at %b_[i, j, k] : S
-  %y = ait.add %v, %w : S
-  ait.yield %y : S
-}"""
-SLICED_TURNED = """for (i = I, j = J) {
-  %v = ait.at %a_[j, i + 3] : S
-  %e = ait.exp %v : S
-  %w = ait.at %b_[i, j] : S
-  %y = ait.add %e, %w : S
-  ait.yield %y : S
-}"""
-PADDED_TURNED = """for (n = 2, y = Y + 5, ch = C) {
-  %v = ait.at %a_[n, ch, y - 2] else 0.0 : S
-  %w = ait.at %b_[n, ch, y - 2] else 0.5 : S
-  %z = ait.constant 2.0 : S
-  %d = ait.mul %w, %z : S
-  %s = ait.add %v, %d : S
-  %x = ait.at %c_[n, y, ch] : S
-  %y = ait.sub %s, %x : S
-  ait.yield %y, %s : S, S
-}"""
-GATHER = """for (r = ROWS, c = COLS) {
-  %i = ait.at %b_[r, c] : i64
-  %v = ait.at %a_[r, %i] : S
-  ait.yield %v : S
-}"""
-EMBEDDING = """for (r = ROWS, c = COLS) {
-  %i = ait.at %b_[r] : i64
-  %v = ait.at %a_[%i, c] else 0.5 : S
-  ait.yield %v : S
-}"""
-TRIL = """for (r = ROWS, c = COLS) {
-  %i = ait.index (r) : i64
-  %j = ait.index (c) : i64
-  %b = ait.compare le %j, %i : i1
-  %v = ait.at %a_[r, c] : S
-  %z = ait.constant 0.0 : S
-  %y = ait.where %b, %v, %z : S
-  ait.yield %y, %b : S, i1
-}"""
-FOLD = """for (n = N, z = 2*L + 1) {
-  %s = ait.fold add for (k = 3) { %v = ait.at %a_[n, k, (z - k) floordiv 2] else 0.0 : S
-    %z = ait.constant 0.0 : S
-    %none = ait.constant 0 : i64
-    %rest = ait.index ((z - k) mod 2) : i64
-    %hit = ait.compare eq %rest, %none : i1
-    %w = ait.where %hit, %v, %z : S
-    ait.yield %w : S } : S
-  ait.yield %s : S
-}"""
-
-
-SCALED = """for (r = ROWS, c = COLS) {
-  %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
-    %w = ait.abs %v : S
-    ait.yield %w : S } : S
-  %e = ait.constant 1.0e-3 : S
-  %s = ait.max %m, %e : S
-  %v = ait.at %a_[r, c] : S
-  %y = ait.div %v, %s : S
-  %d = ait.add %v, %v : S
-  ait.yield %y, %s, %d : S, S, S
-}"""
-"""A row divided by its largest magnitude, that number, and the row doubled."""
-SCALED_COLUMNS = SCALED.replace("[r, k]", "[k, c]").replace("k = COLS", "k = ROWS")
-
-
-_NORMED = """
-  %v = ait.at %a_[r, SIZE*g + c] : S
-  %u = ait.mul %v, %n : S
-  %w = ait.at %b_[SIZE*g + c] : S
-  %z = ait.mul %u, %w : S"""
-SEGMENTS = f"""for (r = ROWS, g = GROUPS, c = SIZE) {{
-  %xx = ait.fold add for (k = GROUPS*SIZE) {{ %v = ait.at %a_[r, k] : S
-    %p = ait.mul %v, %v : S
-    ait.yield %p : S }} : S
-  %e = ait.constant 1.0e-3 : S
-  %sum = ait.add %xx, %e : S
-  %n = ait.rsqrt %sum : S
-  %m = ait.fold max for (k = SIZE) {{{_NORMED.replace("+ c", "+ k")}
-    %q = ait.abs %z : S
-    ait.yield %q : S }} : S
-  %s = ait.max %m, %e : S{_NORMED}
-  %y = ait.div %z, %s : S
-  ait.yield %y, %s : S, S
-}}"""
-"""A normalised row whose segments are divided by their largest magnitudes, and these numbers."""
-
-
-def put(text: str, **sizes: object) -> str:
-    """The text with sizes in place of the words in capitals."""
-    for name, size in sizes.items():
-        text = re.sub(rf"\b{name}\b", str(size) if str(size).replace(".", "").isalnum() else f"({size})", text)
-    return text
-
-
-def image(text: str, n: int, c: int, h: object, w: object) -> str:
-    return put(text, N=n, C=c, H=h, W=w)
 
 
 def nest(name: str, text: str, *operands: str, to: str | Sequence[str], **options: object) -> Form:
@@ -508,153 +220,6 @@ def cases(target: Target) -> Iterator[tuple[str, Case]]:
                         tag = "".join(f"-{key}{value}" for key, value in config.items())
                         yield f"{name}-{kernel.provider}{tag}-{t}", on_kernel(case, kernel.provider, config)
             turn += 1
-
-
-# ** random nests **
-
-SIZES = (1, 2, 3, 5, 8, 12, 16, 33, "b", "u")
-RANDOM_ENVS = ({"b": 3, "s": 0, "u": 5, "t": 1}, {"b": 8, "s": 0, "u": 16, "t": 1})
-UNARY, BINARY = ("relu", "abs", "neg"), ("add", "sub", "max", "min")
-
-
-class _Random:
-    """A nest at random: reads that turn, step, flip, shift and share axes, folds along subsets of the axes, of which one
-    may be a result of its own.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-        self.t = self.draw.choice(("f16", "bf16", "f32", "f64", "i32", "i8"))
-        self.scalar = "f64" if self.t == "f64" else "f32" if self.t in FLOATS else self.t
-        self.shapes: list[str] = []
-        self.count = 0
-
-    def form(self) -> Form:
-        rank = self.draw.randint(0, 4)
-        axes = {f"j{i}": self.draw.choice(SIZES[:4] if rank > 2 else SIZES) for i in range(rank)}
-        lines: list[str] = []
-        values = [self.value(axes, lines) for _ in range(self.draw.randint(1, 3))]
-        once: list[tuple[str, dict[str, int | str]]] = []
-        for _ in range(self.draw.randint(0, 2)):
-            kept = {name: size for name, size in axes.items() if self.draw.random() < 0.6}
-            values.append(self.fold(kept, values if not kept else [], lines, deep=True))
-            if kept and all(size != "b" for name, size in axes.items() if name not in kept):  # which may be 0
-                once.append((values[-1], kept))
-        while len(values) > 1 and self.draw.random() < 0.9:
-            values = [self.op(self.draw.choice(BINARY), lines, *values[:2]), *values[2:]]
-        values = values[:2]
-        shape = " x ".join(_dim(size) for size in axes.values())
-        to = tuple(f"{shape} x {self.t}" if shape else self.t for _ in values)
-        if once and self.draw.random() < 0.6:
-            value, kept = self.draw.choice(once)
-            values.append(value)
-            to += (" x ".join(_dim(size) if name in kept else "1" for name, size in axes.items()) + f" x {self.t}",)
-        yields = f"ait.yield {', '.join(values)} : {', '.join(self.scalar for _ in values)}"
-        text = f"for ({', '.join(f'{n} = {size}' for n, size in axes.items())}) {{ {' '.join((*lines, yields))} }}"
-        return nest("random", text, *self.shapes, to=to, types=(self.t,), envs=RANDOM_ENVS)
-
-    def name(self) -> str:
-        self.count += 1
-        return f"%v{self.count}_"
-
-    def op(self, op: str, lines: list[str], *operands: str) -> str:
-        name = self.name()
-        lines.append(f"{name} = ait.{op} {', '.join(operands)} : {self.scalar}")
-        return name
-
-    def value(self, axes: dict[str, int | str], lines: list[str]) -> str:
-        """A read, perhaps with a function of it."""
-        read = self.read(axes, lines)
-        return self.op(self.draw.choice(UNARY), lines, read) if self.draw.random() < 0.4 else read
-
-    def read(self, axes: dict[str, int | str], lines: list[str]) -> str:
-        names = [n for n in axes if self.draw.random() < 0.85]
-        self.draw.shuffle(names)
-        index: list[str] = []
-        sizes: list[str] = []
-        guarded = False
-        for n in names:
-            size, kind = axes[n], self.draw.randrange(8)
-            if kind == 0:
-                index.append(f"{size} - 1 - {n}")
-                sizes.append(f"{size}")
-            elif kind == 1:
-                index.append(f"2*{n} + 1")
-                sizes.append(f"2*{size}")
-            elif kind == 2:
-                index.append(f"{n} floordiv 2")
-                sizes.append(f"({size} + 1) floordiv 2")
-            elif kind == 3:
-                index.append(f"{n} - 1")
-                sizes.append(f"{size}")
-                guarded = True
-            else:
-                index.append(n)
-                sizes.append(f"{size}")
-        if self.draw.random() < 0.2 and len(self.shapes) < 3:
-            index.append("0")
-            sizes.append("3")
-        shape = " x ".join(f"({e})" for e in sizes)
-        shape = f"{shape} x {self.t}" if shape else self.t
-        if shape not in self.shapes:
-            if len(self.shapes) >= 3:
-                return self.constant(lines)
-            self.shapes.append(shape)
-        tensor = "abc"[self.shapes.index(shape)]
-        name = self.name()
-        other = f" else {1 if self.t in ('i32', 'i8') else 1.5}" if guarded else ""
-        lines.append(f"{name} = ait.at %{tensor}_[{', '.join(index)}]{other} : {self.scalar}")
-        return name
-
-    def constant(self, lines: list[str]) -> str:
-        name = self.name()
-        lines.append(f"{name} = ait.constant {2 if self.t in ('i32', 'i8') else 0.5} : {self.scalar}")
-        return name
-
-    def fold(self, axes: dict[str, int | str], values: list[str], lines: list[str], deep: bool) -> str:
-        kind = self.draw.choice(("add", "max", "min", "argmax"))
-        count = self.draw.choice((3, 7, 40, 96, "u"))
-        own: dict[str, int | str] = {f"k{self.count}": count}
-        if self.draw.random() < 0.3:
-            own[f"l{self.count}"] = self.draw.choice((2, 5))
-        inner: list[str] = []
-        value = self.value({**axes, **own}, inner)
-        if deep and self.draw.random() < 0.3:
-            other = self.fold({**axes, **own}, [], inner, deep=False) if count in (3, 7) else self.value(own, inner)
-            value = self.op(self.draw.choice(BINARY), inner, value, other)
-        if values and self.draw.random() < 0.5:
-            value = self.op("sub", inner, value, values[0])
-        nest_ = ", ".join(f"{n} = {size}" for n, size in own.items())
-        name = self.name()
-        types = f"{self.scalar}, i64" if kind == "argmax" else self.scalar
-        results = f"{name}, {name}p" if kind == "argmax" else name
-        lines.append(
-            f"{results} = ait.fold {kind} for ({nest_}) {{ {' '.join(inner)} ait.yield {value} : {self.scalar} }} : {types}"
-        )
-        return name
-
-
-def _dim(size: int | str) -> str:
-    return f"{size}"
-
-
-def random_form(seed: int) -> Form:
-    """A nest at random, of a random element type."""
-    return _Random(seed).form()
-
-
-def random_cases(target: Target, seeds: Iterable[int]) -> Iterator[tuple[str, Case]]:
-    """Nests at random, each on one of the kernels that take it."""
-    for seed in seeds:
-        found = random_form(seed)
-        t = (found.types or FLOATS)[0]
-        case = SPEC.case(found, t)
-        kernels = kernels_for(case.op, target)
-        kernel = kernels[seed % len(kernels)]
-        configs = kernel.configs(case.op, target)
-        config = few_blocks(configs[seed // len(kernels) % len(configs)])
-        tag = "".join(f"-{key}{value}" for key, value in config.items())
-        yield f"random{seed}-{kernel.provider}{tag}-{t}", on_kernel(case, kernel.provider, config)
 
 
 def check_loops(library: Library, case: Case, name: str) -> None:

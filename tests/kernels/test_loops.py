@@ -19,7 +19,7 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from tests import tiers
 from tests.emulator.library import EmulatedLibrary
-from tests.kernels import loops
+from tests.kernels import loop_texts, loops, random_loops
 from tests.kernels.harness import CPU, Case, Library
 from tests.kernels.library_gemm import on_kernel
 from tests.selection.cards import parse
@@ -208,7 +208,7 @@ def test_functions_of_results_of_2_bytes_are_cheaper_where_digits_only_scale() -
     assert "ait::exp(" in logsumexp and "narrow" not in logsumexp  # a logarithm of a sum near 1 has no digits to lose
     assert "narrow" not in wide
     gated = loops.SPEC.case(
-        loops.nest("gated", loops.put(loops.SOFTMAX, ROWS="b", COLS=64).replace(
+        loops.nest("gated", loop_texts.put(loop_texts.SOFTMAX, ROWS="b", COLS=64).replace(
             "  ait.yield %y : S\n}", "  %z = ait.silu %y : S\n  ait.yield %z : S\n}"
         ), "b x 64 x T", to="b x 64 x T"), "f16",
     ).emissions(CPU)[0].body  # fmt: skip
@@ -241,7 +241,7 @@ def test_only_what_several_walks_read_stays_in_registers() -> None:
     ],
 )
 def test_moments_take_one_pass(old: str, new: str, folds: int) -> None:
-    text = loops.put(loops.LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0")
+    text = loop_texts.put(loop_texts.LAYER_NORM, ROWS="b", COLS=96, COUNT="96.0")
     assert old in text
     form = loops.nest("moments", text.replace(old, new) if old else text, "b x 96 x T", "96 x T", to="b x 96 x T")
     op = loops.SPEC.case(form, "f32").op
@@ -378,7 +378,7 @@ def test_an_index_that_is_a_condition(tmp_path: Path) -> None:
 
 
 def test_nests_at_random(tmp_path: Path) -> None:
-    cases = dict(loops.random_cases(CPU, range(200 if tiers.FULL else 25)))
+    cases = dict(random_loops.random_cases(CPU, range(200 if tiers.FULL else 25)))
     library = Library(list(cases.values()), tmp_path)
     for name, case in cases.items():
         loops.check_loops(library, case, name)

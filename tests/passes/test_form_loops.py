@@ -19,7 +19,8 @@ from ait_mlir.importers.torch import from_torch
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_text
 from ait_mlir.options import CompileOptions
-from ait_mlir.passes.form_loops import FormLoopsPass, all_is_read
+from ait_mlir.passes.form_loops import FormLoopsPass
+from ait_mlir.passes.loop_groups import all_is_read
 from tests.fuzz.run import checked
 from tests.generator import random_graph
 from tests.importers.blind import Function
