@@ -277,6 +277,27 @@ FOLD = """for (n = N, z = 2*L + 1) {
     ait.yield %w : S } : S
   ait.yield %s : S
 }"""
+TURNED_NORM = """for (c = COLS, r = ROWS) {
+  %n = ait.constant COUNT : S
+  %q = ait.fold add for (k = COLS) { %v = ait.at %a_[r, k] : S
+    %vv = ait.mul %v, %v : S
+    ait.yield %vv : S } : S
+  %m = ait.div %q, %n : S
+  %v = ait.at %a_[r, c] : S
+  %g = ait.at %b_[c] : S
+  %w = ait.mul %v, %g : S
+  %y = ait.div %w, %m : S
+  ait.yield %y, %m : S, S
+}"""
+"""A norm of rows with the permute behind it, and the mean square of each row."""
+PARTS_TURNED = """for (n = OUTER, r = ROWS, h = PARTS, c = COLS) {
+  %m = ait.fold max for (k = PARTS, l = COLS) { %v = ait.at %a_[n, k, l, r] : S
+    ait.yield %v : S } : S
+  %v = ait.at %a_[n, h, c, r] : S
+  %d = ait.sub %v, %m : S
+  ait.yield %d : S
+}"""
+"""Rows of two dims that lie across the operand, less their maximum."""
 SCALED = """for (r = ROWS, c = COLS) {
   %m = ait.fold max for (k = COLS) { %v = ait.at %a_[r, k] : S
     %w = ait.abs %v : S

@@ -31,6 +31,7 @@ from tests.kernels.loop_texts import (
     NORMED,
     PADDED_TURNED,
     PADDED_WINDOWS,
+    PARTS_TURNED,
     PERMUTE,
     PICKED,
     POOL,
@@ -45,6 +46,7 @@ from tests.kernels.loop_texts import (
     SOFTMAX,
     SUM_ALL,
     TRIL,
+    TURNED_NORM,
     VARIANCE,
     WINDOWS,
     image,
@@ -170,6 +172,22 @@ FORMS = (
     nest("short-twice", put(SHORT_TWICE, ROWS="b"), "b x 6 x T", "b x 6 x T", to=("b x 6 x T", "b x 6 x T")),
     nest("divergence", put(DIVERGENCE, ROWS="b", COLS=77), "b x 77 x T", "b x 77 x T", to="b x T"),
     nest("turned", put(SOFTMAX, ROWS=40, COLS=72), "40 x 72 x T", to="40 x 72 x T", strides={0: ("1", "40")}),
+    nest(
+        "norm-turned", put(TURNED_NORM, ROWS=40, COLS=96, COUNT="96.0"), "40 x 96 x T", "96 x T",
+        to=("96 x 40 x T", "1 x 40 x f32"),
+    ),
+    nest(
+        "norm-turned-odd", put(TURNED_NORM, ROWS="b", COLS=77, COUNT="77.0"), "b x 77 x T", "77 x T",
+        to=("77 x b x T", "1 x b x f32"), envs=ENVS,
+    ),
+    nest(
+        "parts-turned", put(PARTS_TURNED, OUTER=2, ROWS=40, PARTS=3, COLS=24), "2 x 3 x 24 x 40 x T",
+        to="2 x 40 x 3 x 24 x T",
+    ),
+    nest(
+        "parts-turned-dynamic", put(PARTS_TURNED, OUTER="b", ROWS="u", PARTS=3, COLS="s"), "b x 3 x s x u x T",
+        to="b x u x 3 x s x T", envs=ENVS,
+    ),
     nest("scaled", put(SCALED, ROWS="b", COLS=512), "b x 512 x T", to=("b x 512 x T", "b x 1 x f32", "b x 512 x T")),
     nest(
         "scaled-dynamic", put(SCALED, ROWS="b", COLS="s + 1"), "b x (s + 1) x T",

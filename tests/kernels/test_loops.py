@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,14 @@ def test_an_index_outside_of_its_dim_fails_and_is_named(library: Library) -> Non
         ("middle", "columns", {"columns": 32, "rows": 32, "lanes": 8}, "65536 bytes of shared memory, there are 49152"),
         ("middle-odd", "columns", {"columns": 8, "rows": 8, "lanes": 2}, "does not divide the 13 neighbours"),
         ("middle", "columns", {"columns": 8, "rows": 1, "lanes": 8, "kept": 1}, "no room for the elements of a row"),
+        ("norm-turned", "rows", {"threads": 32, "lanes": 8, "turned": 12}, "'turned' is 12, expected a power of two"),
+        ("norm-turned", "rows", {"threads": 64, "lanes": 8, "turned": 16}, "takes at most 32 threads a row"),
+        ("norm-turned", "rows", {"threads": 32, "lanes": 8, "turned": 64}, "64 rows of 32 threads are more than"),
+        ("norm", "rows", {"threads": 32, "lanes": 8, "turned": 16}, "unknown configuration 'turned'"),
+        ("short-turned", "rows", {"threads": 1, "lanes": 1, "turned": 16}, "unknown configuration 'turned'"),
+        ("parts-turned", "columns", {"columns": 8, "rows": 32, "lanes": 8, "turned": 2}, "'turned' is 2, expected 0 or 1"),
+        ("middle", "columns", {"columns": 8, "rows": 32, "lanes": 8, "turned": 1}, "unknown configuration 'turned'"),
+        ("parts-turned", "columns", {"columns": 32, "rows": 32, "lanes": 8, "turned": 1}, "take 81920 bytes of shared"),
     ],
 )
 def test_schedules_that_do_not_fit_are_refused(form: str, provider: str, config: dict[str, int], problem: str) -> None:
@@ -127,6 +136,44 @@ def test_a_thread_computes_a_short_row_that_passes_through_shared_memory(form: s
     assert code.count("input0") == 2  # the parameter, and one read
     assert code.count("put_neighbours<") == (0 if form == "short-turned" else tensors)
     assert "join_threads<ait::Max, 1>" in code or form == "short-norm"
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
+
+
+@pytest.mark.parametrize(
+    ("form", "provider", "config", "runs"),
+    [
+        ("norm-turned", "rows", {"threads": 16, "lanes": 8, "kept": 1, "turned": 16}, "16 * 16 * kLanes"),
+        ("norm-turned-odd", "rows", {"threads": 32, "lanes": 1, "kept": 0, "turned": 32}, "32 * 32 * kLanes"),
+        ("parts-turned", "columns", {"columns": 4, "rows": 64, "lanes": 8, "kept": 1, "turned": 1}, "64 * 4 * kLanes"),
+        ("parts-turned-dynamic", "columns", {"columns": 8, "rows": 32, "lanes": 8, "kept": 0, "turned": 1}, "32 * 8 * kLanes"),
+    ],
+)
+def test_results_across_rows_are_stored_in_the_order_of_memory(
+    form: str, provider: str, config: dict[str, int], runs: str, tmp_path: Path
+) -> None:
+    case = loops.on_kernel(loops.SPEC.drawn(form, "f16"), provider, config)
+    (emission,) = case.emissions(CUDA)
+    assert f"turned0[{runs}];" in emission.definitions, emission.definitions
+    assert "output0[" not in emission.definitions
+    loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
+
+
+@pytest.mark.parametrize(
+    ("form", "provider", "config"),
+    [
+        ("norm-turned", "rows", {"threads": 32, "lanes": 8, "kept": 0, "turned": 16}),
+        ("parts-turned", "columns", {"columns": 8, "rows": 32, "lanes": 8, "kept": 0, "turned": 1}),
+    ],
+)
+def test_results_with_strides_for_which_nothing_turns(
+    form: str, provider: str, config: dict[str, int], tmp_path: Path
+) -> None:
+    """With the strides of a launch, no result is contiguous along the other direction, so each element is stored."""
+    known = loops.SPEC.find(form)
+    strides = {len(known.operands): ("81", "2") if form == "norm-turned" else ("6000", "150", "49", "2")}
+    case = loops.on_kernel(loops.SPEC.case(replace(known, strides=strides), "f16"), provider, config)
+    (emission,) = case.emissions(CUDA)
+    assert "__shared__ __align__(16) ait::half turned" not in emission.definitions
     loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
 
 
@@ -316,7 +363,7 @@ def test_on_a_cpu_the_compiler_can_make_vectors(spec: Spec, form: str, line: str
     assert re.search(line, code), code
 
 
-@pytest.mark.parametrize("form", ["softmax", "middle", "pool", "mean-first"])
+@pytest.mark.parametrize("form", ["softmax", "middle", "pool", "mean-first", "norm-turned", "parts-turned"])
 def test_the_schedules_that_are_offered_are_accepted(form: str) -> None:
     case: Case = loops.SPEC.drawn(form, "f16")
     for provider in ("native", "rows", "columns"):

@@ -169,6 +169,7 @@ def scaled(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 ROWS, LABELS = torch.zeros(512, 4096), torch.zeros(512, dtype=torch.long)
 MATRIX = torch.zeros(282, 35329, dtype=torch.bfloat16)
+HALVES = torch.zeros(16, 1024, 1024, dtype=torch.float16)
 IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
 
 
@@ -192,7 +193,10 @@ IMAGE = torch.zeros(64, 64, 112, 112, dtype=torch.float16)
         (lambda a: torch.stack((a.amax(1), a.mean(1))), (ROWS,), 1),
         (lambda a: torch.cat((a.amax(1), a.mean(0))), (ROWS,), 2),  # not of the same rows
         (lambda a: scaled(functional.layer_norm(a, (4096,))), (ROWS,), 1),  # the row and its scale
-        # stores across the rows of a softmax would fill a part of each sector
+        # results across rows of which a block has several turn in shared memory
+        (lambda a: functional.layer_norm(a.transpose(1, 2), (1024,)), (HALVES,), 1),
+        (lambda a: functional.softmax(a, 2).transpose(1, 2).contiguous(), (HALVES,), 1),
+        # a block has no registers for several rows, or stores across rows would fill a part of each sector
         (lambda a: functional.softmax(a + 1, 1).permute(1, 3, 0, 2).contiguous(), (IMAGE,), 2),
         (lambda a: functional.layer_norm(a, (4096,)).t().contiguous(), (ROWS,), 2),
         # rows that lie across the memory, or whose elements are read many times, are turned first

@@ -17,7 +17,7 @@ from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.cpu import CpuLoops
-from ait_mlir.lowering.loops.estimates import RESIDENT, Estimate
+from ait_mlir.lowering.loops.estimates import RESIDENT, SECTOR, Estimate
 from ait_mlir.lowering.loops.gpu import emit, emit_split
 from ait_mlir.lowering.loops.gpu_kernel import STATIC_SHARED
 from ait_mlir.lowering.loops.kept import VALUES, Kept, kept_of
@@ -26,6 +26,7 @@ from ait_mlir.lowering.loops.nest import Axis, Nest, best_lane_of_results, nest_
 from ait_mlir.lowering.loops.rows import Rows, best_lane, fitting, lane_along, row_lanes, rows_of_gpu
 from ait_mlir.lowering.loops.short_estimates import Short
 from ait_mlir.lowering.loops.turned import turned_axis, turned_types
+from ait_mlir.lowering.loops.turned_rows import tiles_bytes, turned_across_rows, turned_along_rows
 from ait_mlir.lowering.target import Target
 
 MAX_LANES = 8
@@ -44,6 +45,8 @@ ITEMS = (1, 2, 4)
 TILES = ((16, 4), (8, 8), (4, 16), (4, 8), (8, 4), (2, 32), (32, 2), (4, 4))
 """Pieces of 16 bytes along the axis of the operands, and along that of the results; as many elements if lanes have
 fewer."""
+TURNED_ROWS = ((32, 16), (32, 8), (32, 32), (16, 16), (16, 32))
+"""Threads of a row, and rows of a block that turns results."""
 ROW_COLUMNS = ((8, 32), (4, 64), (16, 16), (32, 8), (2, 128), (8, 64), (8, 128))
 """Threads side by side, and threads that share the elements of a row."""
 SHORT_COLUMNS = ((128, 1), (256, 1), (64, 1), (32, 1), (64, 2), (32, 4))
@@ -133,7 +136,7 @@ class Generated(Kernel[LoopsOp]):
         if not target.is_gpu:
             return super().ranked(op, target)
         nest = nest_known(op)
-        found = [(config, self.seconds_of(op, nest, config, target)) for config in self.configs(op, target)]
+        found = [(c, self.seconds_of(op, nest, self.full(c), target)) for c in self.configs(op, target)]
         return sorted(found, key=lambda pair: pair[1])
 
     def estimate(self, op: LoopsOp, config: Config, target: Target) -> float:
@@ -146,7 +149,7 @@ class Generated(Kernel[LoopsOp]):
 
     def check(self, op: LoopsOp, config: Config, target: Target) -> None:
         for key, value in config.items():
-            if key not in ("kept", "once", "splits") and (value < 1 or value & (value - 1)):
+            if key not in ("kept", "once", "splits") and (value < (key != "turned") or value & (value - 1)):
                 raise ValueError(f"configuration {key!r} is {value}, expected a power of two")
         if config.get("lanes", 1) > MAX_LANES:
             raise ValueError(f"configuration 'lanes' is {config['lanes']}, expected at most {MAX_LANES}")
@@ -204,7 +207,7 @@ class LoopsRows(Generated):
     name = "loops_rows"
     provider = "rows"
     gpu_only = True
-    defaults: ClassVar[Config] = {"threads": 256, "lanes": 1, "kept": 0}
+    defaults: ClassVar[Config] = {"threads": 256, "lanes": 1, "kept": 0, "turned": 0}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return target.is_gpu and bool(rows_known(nest_known(op)).steps)
@@ -222,14 +225,29 @@ class LoopsRows(Generated):
         found = [{"threads": threads, "lanes": lanes, "kept": n} for threads, n in kept.items() if n]
         if not found or found[0]["threads"] >= FEW_BLOCKS:
             found += [{"threads": threads, "lanes": lanes, "kept": 0} for threads in (256, 512, 1024)]
+        nest = nest_known(op)
+        results = turned_across_rows(nest, rows_known(nest))
+        for threads, beside in TURNED_ROWS if results else ():
+            if is_run(nest, results, beside) and self.tile_bytes(nest, threads, lanes, beside) <= STATIC_SHARED:
+                kept = most_to_keep(op, threads, lanes, threads * beside)
+                found.append({"threads": threads, "lanes": lanes, "kept": kept, "turned": beside})
         return [read_once(op, config) for config in found]
+
+    @staticmethod
+    def tile_bytes(nest: Nest, threads: int, lanes: int, beside: int) -> int:
+        """The bytes of the tiles in which `beside` rows turn."""
+        return tiles_bytes(nest, turned_across_rows(nest, rows_known(nest)), threads * lanes * beside)
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         threads, nest = config["threads"], nest_for(op, config)
         rows, estimate, keeping = rows_known(nest), estimate_of(op, nest, target), keeping_of(nest, config["kept"])
         if rows.are_short:
             return Short(estimate, rows, None, config["lanes"], threads, 0, keeping).seconds()
-        return estimate.rows_seconds(rows, None, config["lanes"], threads, 0, threads, keeping)
+        beside = config["turned"]
+        runs = dict.fromkeys(turned_across_rows(nest, rows), beside) if beside else {}
+        return estimate.rows_seconds(
+            rows, None, config["lanes"], threads, 0, threads * max(beside, 1), keeping, runs
+        )
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
         threads = config["threads"]
@@ -237,7 +255,15 @@ class LoopsRows(Generated):
             raise ValueError(f"configuration 'threads' is {threads}, a block has at most {MAX_THREADS}")
         if threads < (least := threads_of_segment(op, config["lanes"])):
             raise ValueError(f"configuration 'threads' is {threads}, but {least} have a segment of a row together")
-        check_kept(op, config["kept"], threads, config["lanes"], max(threads, 256))
+        if beside := config["turned"]:
+            if threads > MAX_TURNING:
+                raise ValueError(
+                    f"configuration 'turned' is {beside}, which takes at most {MAX_TURNING} threads a row"
+                )
+            if threads * beside > MAX_THREADS:
+                raise ValueError(f"{beside} rows of {threads} threads are more than the {MAX_THREADS} of a block")
+            check_tiles(self.tile_bytes(nest_known(op), threads, config["lanes"], beside))
+        check_kept(op, config["kept"], threads, config["lanes"], max(threads * max(beside, 1), 256))
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
         return emit(launch, "rows")
@@ -300,7 +326,7 @@ class LoopsColumns(Generated):
     name = "loops_columns"
     provider = "columns"
     gpu_only = True
-    defaults: ClassVar[Config] = {"columns": 8, "rows": 32, "lanes": 1, "kept": 0}
+    defaults: ClassVar[Config] = {"columns": 8, "rows": 32, "lanes": 1, "kept": 0, "turned": 0}
 
     def matches(self, op: LoopsOp, target: Target) -> bool:
         return target.is_gpu and self.lane(op) is not None
@@ -332,7 +358,28 @@ class LoopsColumns(Generated):
                 found.append({"columns": columns, "rows": rows, "lanes": here, "kept": kept})
                 if not kept and here > 1 and (kept := most_to_keep(op, rows, here // 2, columns * rows, here // 2)):
                     found.append({"columns": columns, "rows": rows, "lanes": here // 2, "kept": kept})
-        return [read_once(op, config) for config in found]
+        found = [read_once(op, config) for config in found]
+        return [*found, *(turned for config in found if self.turns(op, turned := {**config, "turned": 1}))]
+
+    def turns(self, op: LoopsOp, config: Config) -> bool:
+        """Whether blocks have room to turn results, of which threads store long enough runs. A row of a known length is
+        in registers: many rows that lie across the memory would be read from there again.
+        """
+        nest = nest_known(op)
+        rows = rows_known(nest)
+        results = turned_along_rows(nest, rows)
+        if rows.are_short or not results or not is_run(nest, results, config["rows"]):
+            return False
+        read = config["columns"] * config["lanes"] * operand_width(op)  # a sector alone is half an access to memory
+        is_kept = bool(config["kept"]) or rows.last.points.as_int() is None
+        return is_kept and read >= 2 * SECTOR and self.shared_bytes(op, config) <= STATIC_SHARED
+
+    def shared_bytes(self, op: LoopsOp, config: Config) -> int:
+        """The bytes of shared memory in which folds are joined and results turn."""
+        nest = nest_for(op, config)
+        results = turned_along_rows(nest, rows_known(nest)) if config["turned"] else ()
+        elements = config["columns"] * config["rows"] * config["lanes"]
+        return 2 * elements * state_bytes(nest) + tiles_bytes(nest, results, elements)
 
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
         nest = nest_for(op, config)
@@ -343,7 +390,8 @@ class LoopsColumns(Generated):
         estimate = estimate_of(op, nest, target)
         if rows.are_short:
             return Short(estimate, rows, lane, config["lanes"], below, columns, keeping).seconds()
-        seconds = estimate.rows_seconds(rows, lane, config["lanes"], below, columns, block, keeping)
+        runs = dict.fromkeys(turned_along_rows(nest, rows), below) if config["turned"] else {}
+        seconds = estimate.rows_seconds(rows, lane, config["lanes"], below, columns, block, keeping, runs)
         return seconds * max(1.0, 64 / (columns * config["lanes"] * operand_width(op))) ** 0.5
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
@@ -352,7 +400,9 @@ class LoopsColumns(Generated):
             raise ValueError(
                 f"{columns} columns of {rows} rows are {columns * rows} threads, a block has {MAX_THREADS}"
             )
-        shared = 2 * columns * rows * lanes * state_bytes(nest_for(op, config))
+        if config["turned"] > 1:
+            raise ValueError(f"configuration 'turned' is {config['turned']}, expected 0 or 1")
+        shared = self.shared_bytes(op, config)
         if shared > STATIC_SHARED:
             raise ValueError(
                 f"the folds of {columns} columns of {rows} rows take {shared} bytes of shared memory, "
@@ -363,6 +413,21 @@ class LoopsColumns(Generated):
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
         return emit(launch, "columns")
+
+
+MAX_TURNING = 32
+"""The most threads of a row of which a block turns several: those of a warp."""
+
+
+def is_run(nest: Nest, results: tuple[int, ...], count: int) -> bool:
+    """Whether `count` neighbours of each result fill a sector of memory."""
+    return all(count * BY_IR[nest.elements[i]].bytes >= SECTOR for i in results)
+
+
+def check_tiles(found: int) -> None:
+    """Raise `ValueError` unless tiles fit into shared memory."""
+    if found > STATIC_SHARED:
+        raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
 
 
 def state_bytes(nest: Nest) -> int:
@@ -404,8 +469,7 @@ class LoopsTiles(Generated):
     def check_full(self, op: LoopsOp, config: Config) -> None:
         nest = nest_known(op)
         check_lanes(best_lane_of_results(nest), config["lanes"])
-        if (found := tile_bytes(op, nest, config)) > STATIC_SHARED:
-            raise ValueError(f"the tiles take {found} bytes of shared memory, there are {STATIC_SHARED}")
+        check_tiles(tile_bytes(op, nest, config))
 
     def code(self, launch: Launch[LoopsOp]) -> Emission:
         return emit(launch, "tiles")
@@ -474,7 +538,7 @@ class LoopsSplit(Generated):
 
     def check_full(self, op: LoopsOp, config: Config) -> None:
         if "columns" in config:
-            LoopsColumns().check_full(op, {**config, "kept": 0})
+            LoopsColumns().check_full(op, {**config, "kept": 0, "turned": 0})
         elif not 32 <= config["threads"] <= MAX_THREADS:
             raise ValueError(f"configuration 'threads' is {config['threads']}, expected 32 to {MAX_THREADS}")
         if not 1 <= config["splits"] <= MAX_SPLITS:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 from xdsl.ir import SSAValue
 
@@ -51,6 +52,8 @@ SCATTERED_READS = 0.5
 """The rate of the sectors of rows that lie across the memory, over that of the memory: other rows read the other
 elements of a sector, at other times. Measured on an H200: a group norm of rows of 18,816 elements of f32, of which 8
 neighbours are in 8 rows, read 65 billion elements in a second."""
+TURNED = 3
+"""Accesses to shared memory of an element that turns: one that keeps it, and reads from banks that others use."""
 LATENCY = 800e-9
 """Seconds of an access to memory."""
 RESIDENT = 2048
@@ -172,9 +175,11 @@ class Estimate:
         threads: float,
         chunk: float,
         far_rate: float = L2_SHARE,
+        runs: Mapping[int, int] = MappingProxyType({}),
     ) -> float:
         """Seconds of `threads` threads that each have `chunk` bytes in flight. Sectors that the first-level cache does
-        not have come at `far_rate` times the rate of the memory.
+        not have come at `far_rate` times the rate of the memory. `runs`: of results that turn in shared memory, the
+        neighbours that are stored together.
         """
         target = self.target
         moved = self.moved
@@ -195,7 +200,11 @@ class Estimate:
             width = BY_IR[tensor_type(value).element_type].bytes
             once = self.nest.once_along(i)
             stored = self.points(tuple(axis for axis in self.nest.axes if axis not in once))
-            near, beyond = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
+            if i in runs:
+                beyond = math.ceil(runs[i] * width / SECTOR) * SECTOR / runs[i]
+                near = beyond + TURNED * width
+            else:
+                near, beyond = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
             asked += near * stored
             if beyond > 2 * width:
                 scattered += beyond * stored
@@ -307,8 +316,10 @@ class Estimate:
         columns: int,
         block: int,
         kept: Kept = NOTHING,
+        runs: Mapping[int, int] = MappingProxyType({}),
     ) -> float:
-        """Seconds of the schedules of rows: `threads` threads compute one row, a block has `block` threads.
+        """Seconds of the schedules of rows: `threads` threads compute one row, a block has `block` threads. `runs` as
+        of `seconds`.
 
         If `columns` is not 0, a block computes that many rows side by side along `lane`. `kept` stays in registers;
         other elements that several walks need are read again.
@@ -347,7 +358,7 @@ class Estimate:
         held = max(1.0, chunks * lanes * width / MOST_HELD) if kept.slots and not columns else 1.0
         shares = not columns and self.moved > self.target.row.l2_bytes
         far_rate = SCATTERED_READS if shares else L2_SHARE
-        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate), work * held)
+        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate, runs), work * held)
         if chunks > 8 and waves < 8:  # the last blocks of long rows have the card to themselves
             seconds *= math.ceil(waves) / waves
         return seconds + joins + serial * waves + read_again

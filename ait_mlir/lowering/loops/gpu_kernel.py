@@ -81,6 +81,8 @@ class GpuLoops(ABC):
         self.name = f"loops_{self.kind}"
         self.staged_result: Callable[[int], tuple[str, str] | None] = lambda i: None
         """The array in shared memory that takes the elements of a result, and their place there; None if none does."""
+        self.turned: tuple[int, ...] = ()
+        """The results whose array is a tile that a block turns: a thread has neighbours of it side by side."""
 
     @abstractmethod
     def print_body(self) -> tuple[str, int, str]:
@@ -257,6 +259,8 @@ class GpuLoops(ABC):
 
     def is_vector_store(self, i: int) -> bool:
         lane, offset = self.body.lane, self.nest.offsets[i]
+        if i in self.turned:
+            return lane is not None
         found = None if lane is None else step(offset, lane)
         if lane is None or found is None or found.as_int() != 1:
             return False

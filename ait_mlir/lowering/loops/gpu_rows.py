@@ -13,10 +13,12 @@ from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.base import Launch
 from ait_mlir.lowering.loops.body import Accumulator
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, GpuLoops
+from ait_mlir.lowering.loops.gpu_turned import TurnedStores
 from ait_mlir.lowering.loops.kept import VALUES, Kept, Slot, kept_of
 from ait_mlir.lowering.loops.nest import Axis, Fold, Read
 from ait_mlir.lowering.loops.rows import Walk, best_lane, lane_along, later_values, nodes_of, row_lanes
 from ait_mlir.lowering.loops.staged import Staged, Staging, staging_of
+from ait_mlir.lowering.loops.turned_rows import side_of, turned_across_rows, turned_along_rows
 
 
 class SharedRows(GpuLoops):
@@ -42,9 +44,13 @@ class SharedRows(GpuLoops):
 
     # ** walking **
 
-    def walking(self, walk: Walk, threads: int, thread: str, lane: Axis | None):
-        """The loop over a thread's chunks of a walk, as a context."""
-        return _Walking(self, walk, threads, thread, lane)
+    def walking(
+        self, walk: Walk, threads: int, thread: str, lane: Axis | None, after: Callable[[], None] | None = None
+    ):
+        """The loop over a thread's chunks of a walk, as a context. All threads of a block do what `after` prints, once
+        for each of their chunks.
+        """
+        return _Walking(self, walk, threads, thread, lane, after)
 
     def lane_of(self, walk: Walk) -> Axis | None:
         """The axis of a walk along which a thread reads neighbours."""
@@ -185,10 +191,15 @@ class RowThreads(SharedRows):
         super().__init__(launch, phase)
         self.arrays: dict[Staged, str] = {}
         """The C++ arrays of rows that pass through shared memory."""
+        self.side: Axis | None = None
+        """The axis along which the rows of a block are neighbours, where results turn."""
 
     def print_body(self) -> tuple[str, int, str]:
         body, rows, threads = self.body, self.rows, self.config["threads"]
         self.lanes = body.lanes = row_lanes(self.nest, rows, self.lanes)
+        beside = self.config["turned"] if self.phase is None else 0
+        if beside and (side := side_of(self.nest, rows)) is not None:
+            return self.print_side(side, threads, beside)
         per_block = max(1, BLOCK // threads) if threads <= self.warp else 1
         staging = staging_of(self.nest, rows) if threads == 1 and self.phase is None else None
         per_block = staging.rows if staging is not None else per_block
@@ -226,10 +237,53 @@ class RowThreads(SharedRows):
         what = f"{threads} threads compute a row, each {self.lanes} neighbours at a time."
         return blocks, block, what
 
+    def print_side(self, side: Axis, threads: int, beside: int) -> tuple[str, int, str]:
+        """Print the body for a block whose `beside` rows are neighbours along an axis, along which results turn."""
+        body, rows, size = self.body, self.rows, self.numbers.text(side.count)
+        self.side, others = side, [a for a in rows.group if a is not side]
+        body.lines.add(
+            f"const Index thread = threadIdx.x % {threads};",
+            f"const int beside = threadIdx.x / {threads};",
+            f"const Index blocks = ({size} + {beside - 1}) / {beside};",
+            f"const Index first = ait::remainder<Index>(blockIdx.x, blocks) * {beside};",
+            f"const bool present = first + beside < {size};",
+            f"const Index {body.variable(side)} = present ? first + beside : first;",
+        )
+        self.split("ait::quotient<Index>(blockIdx.x, blocks)", others, None)
+        self.print_steps(threads, "present")
+        total = self.launch.cpp(product(a.count for a in others))
+        blocks = f"{total} * (({self.launch.cpp(side.count)} + {beside - 1}) / {beside})"
+        what = f"{threads} threads compute a row, each {self.lanes} neighbours at a time. A block turns {beside} rows."
+        return blocks, threads * beside, what
+
+    def turned_stores(self, threads: int, lane: Axis | None) -> TurnedStores | None:
+        """The tiles of results that turn; None if none do."""
+        side, walk = self.side, self.rows.last
+        if side is None:
+            return None
+        piece, points = "1" if lane is None else "kLanes", self.numbers.text(walk.points)
+        axes = [*(a for a in walk.axes if a is not lane), *([lane] if lane is not None else [])]
+        at = f"start * {piece} + column"
+
+        def print_axes() -> None:
+            self.body.lines.add(f"const Index {self.body.variable(side)} = first + line;")
+            self.split(at, axes, None)
+
+        condition = f"first + line < {self.numbers.text(side.count)} && {at} < {points}"
+        results = turned_across_rows(self.nest, self.rows)
+        tile = (self.config["turned"], f"{threads} * {piece}", piece)
+        stores = TurnedStores(self, results, *tile, side, condition, print_axes)
+        stores.declare(("beside", f"static_cast<int>(thread) * {piece}"))
+        return stores
+
     def print_row(self, threads: int, present: str) -> None:
+        """Print the axes of a row, its steps and its results."""
+        self.split("row", self.rows.group, None)
+        self.print_steps(threads, present)
+
+    def print_steps(self, threads: int, present: str) -> None:
         """Print the steps of a row and its results."""
         body, rows = self.body, self.rows
-        self.split("row", rows.group, None)
         self.print_kept(threads, "thread")
         for number, step_ in enumerate(rows.steps[: None if self.phase is None else self.phase + 1]):
             body.print_nodes(step_.nodes)
@@ -303,7 +357,9 @@ class RowThreads(SharedRows):
         else:
             self.set_lane(lane)
         start = f"split * {threads} + thread" if self.is_split else "thread"
-        with contextlib.nullcontext() if joined else self.walking(walk, threads * self.part, start, lane):
+        tiles = self.turned_stores(threads, lane) if not walk.folds and not joined else None
+        after = None if tiles is None else lambda: tiles.print(threads * tiles.lines)
+        with contextlib.nullcontext() if joined else self.walking(walk, threads * self.part, start, lane, after):
             if joined:
                 pass
             elif walk.folds:
@@ -407,7 +463,9 @@ class ColumnThreads(SharedRows):
             body.print_nodes(rows.once, later=later_values(self.nest, rows.once))
             first = f"present && y == 0{' && split == 0' if self.is_split else ''}"
             self.print_stores((), first, self.of_rows)
-            with self.walking(rows.last, y * self.part, start, None):
+            tiles = self.turned_stores(lane, x, y)
+            after = None if tiles is None else lambda: tiles.print(x * y)
+            with self.walking(rows.last, y * self.part, start, None, after):
                 self.print_stores(self.keeping.left(rows.nodes), "present", self.others)
         else:
             self.print_results(rows, "present && y == 0")
@@ -417,12 +475,41 @@ class ColumnThreads(SharedRows):
         what = f"{y} threads compute {self.lanes} neighbouring rows; a block has {x} of these groups side by side."
         return blocks, x * y, what
 
+    def turned_stores(self, lane: Axis, x: int, y: int) -> TurnedStores | None:
+        """The tiles of results that turn; None if none do."""
+        results = turned_along_rows(self.nest, self.rows) if self.config.get("turned") and self.phase is None else ()
+        if not results:
+            return None
+        walk = self.rows.last
+        self.body.lines.add(f"const Index first = ait::remainder<Index>(block, blocks) * ({x} * kLanes);")
+
+        def print_axes() -> None:
+            self.body.lines.add(f"const Index {self.body.variable(lane)} = first + column;")
+            self.split("start + line", walk.axes, None)
+
+        condition = (
+            f"start + line < {self.numbers.text(walk.points)} && first + column < {self.numbers.text(lane.count)}"
+        )
+        tile = (y, f"{x} * kLanes", "kLanes")
+        stores = TurnedStores(self, results, *tile, walk.axes[-1], condition, print_axes)
+        stores.declare(("static_cast<int>(y)", f"static_cast<int>(threadIdx.x) % {x} * kLanes"))
+        return stores
+
 
 class _Walking:
     """The loop over a thread's chunks of a walk, or over the chunks in registers."""
 
-    def __init__(self, code: SharedRows, walk: Walk, threads: int, thread: str, lane: Axis | None) -> None:
+    def __init__(
+        self,
+        code: SharedRows,
+        walk: Walk,
+        threads: int,
+        thread: str,
+        lane: Axis | None,
+        after: Callable[[], None] | None = None,
+    ) -> None:
         self.code, self.walk, self.threads, self.thread, self.lane = code, walk, threads, thread, lane
+        self.after = after
         self.keeps = walk in code.keeping.walks
         self.all_enter = not walk.folds and bool(code.rows.segments)
         """Whether threads beyond the end of a row enter the loop, too, with `inside` false: they join states."""
@@ -439,6 +526,8 @@ class _Walking:
             lines.add("#pragma unroll")
             lines.add("for (int item = 0; item < kItems; ++item) {")
             lines.depth += 1
+            if self.after is not None:
+                lines.add(f"const Index start = item * {self.threads};")
             lines.add(f"const Index chunk = item * {self.threads} + {self.thread};")
             if self.all_enter:
                 lines.add(f"const bool inside = {all_are}chunk < {chunks};")
@@ -450,6 +539,11 @@ class _Walking:
             lines.add(f"for (Index from = 0; from < {chunks}; from += {self.threads}) {{")
             lines.depth += 1
             lines.add(f"const Index chunk = from + {self.thread};", f"const bool inside = chunk < {chunks};")
+        elif self.after is not None:
+            lines.add(f"for (Index start = 0; start < {chunks}; start += {self.threads}) {{")
+            lines.depth += 1
+            lines.add(f"const Index chunk = start + {self.thread};", f"if (chunk < {chunks}) {{")
+            lines.depth += 1
         else:
             lines.add("#pragma unroll 4")  # so that several accesses are on their way
             lines.add(f"for (Index chunk = {self.thread}; chunk < {chunks}; chunk += {self.threads}) {{")
@@ -466,8 +560,10 @@ class _Walking:
         return found
 
     def __exit__(self, *error: object) -> None:
-        code = self.code
+        code, lines = self.code, self.code.body.lines
         code.body.kept = code.body.put = lambda value: None
-        for _level in range(2 if self.keeps and not self.all_enter else 1):
-            code.body.lines.depth -= 1
-            code.body.lines.add("}")
+        for level in range(2 if (self.keeps and not self.all_enter) or self.after is not None else 1):
+            if level and self.after is not None:
+                self.after()
+            lines.depth -= 1
+            lines.add("}")
