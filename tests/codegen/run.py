@@ -3,7 +3,8 @@
 Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
 
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
-once with the kernels that selection prefers and once with the native ones. The sources are deduplicated by content, joined a few to
+once with the kernels that selection prefers and once with the native ones. Of the second architecture of CUDA the sample compiles
+the sources that differ from those of the first, and those whose headers ask for the architecture. The sources are deduplicated by content, joined a few to
 a unit as a library joins them, and remembered by everything that goes into them, so that a second run compiles what has changed. The
 headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was skipped is said.
 HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +32,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceError
-from ait_mlir.lowering.build import build_runtime
+from ait_mlir.lowering.build import build_runtime, headers_of
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
 from ait_mlir.lowering.joining import MOST, joined_cost
@@ -46,6 +48,9 @@ from tests.codegen.scratch import REMARKS, problems, scratch_bytes
 ROOT = Path(__file__).parents[2]
 TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
 SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
+ASKS_ARCH = re.compile(r"\b(AIT_SM|__CUDA_ARCH\w*|kHasClusters)\b")
+IN_ALL = ("ait/gpu/gpu.h", "ait/scalar_math.h", "ait/gpu/spread.h")
+"""Headers that ask for the architecture, and that each source has: those that are compiled for each architecture, too."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,19 @@ def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str
     return headers | {f"{digest[:16]}{SUFFIX[kind]}": text for digest, text in sources.items()}, failures, total
 
 
+def compiled_before(sources: dict[str, str], earlier: dict[str, str]) -> set[str]:
+    """The sources that an earlier architecture has, with the same headers, of which none asks for the architecture."""
+    same = {name for name in sources.keys() & earlier.keys() if sources[name] == earlier[name]}
+
+    def is_alike(text: str) -> bool:
+        own = [name for name in sources if name.endswith(".h") and f'"{name}"' in text]
+        found = list(headers_of([text, *(sources[name] for name in own)]))
+        asks = (ASKS_ARCH.search(h) for name, h in zip(found[::2], found[1::2], strict=True) if name not in IN_ALL)
+        return same.issuperset(own) and not any(asks)
+
+    return {name for name in same if not name.endswith(".h") and is_alike(sources[name])}
+
+
 def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit]:
     flags = (*tools.compile_flags, REMARKS) if kind == "rocm" else tools.compile_flags
     headers = hashlib.sha256()
@@ -143,8 +161,13 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[s
     return None, scratch
 
 
-def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> bool:
-    """Generate and compile everything for one target; whether all of it compiled."""
+def check(
+    kind: str, arch: str, jobs: int, keep: Path | None, full: bool, earlier: dict[str, dict[str, str]] | None = None
+) -> bool:
+    """Generate and compile everything for one target; whether all of it compiled.
+
+    `earlier` has the sources of earlier architectures by kind, and gets those of this one.
+    """
     begin = time.monotonic()
     sources, failures, total = generate(kind, arch, full)
     label = f"{kind} {arch}"
@@ -161,6 +184,11 @@ def check(kind: str, arch: str, jobs: int, keep: Path | None, full: bool) -> boo
     except ToolchainError as error:
         print(f"{label}: {count}; SKIPPED, none of them compiled: {error}")
         return not failures
+    if not full and earlier is not None:
+        before = compiled_before(sources, earlier.get(kind, {}))
+        earlier[kind] = earlier.get(kind, {}) | sources
+        sources = {name: text for name, text in sources.items() if name not in before}
+        count += f", {len(before)} of them compiled for an earlier architecture alone" if before else ""
     done = ROOT / "build" / "codegen"
     done.mkdir(parents=True, exist_ok=True)
     work = list(units(sources, kind, tools))
@@ -226,7 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="every form in every element type")
     args = parser.parse_args(argv)
     wanted = [(kind, arch) for kind, arch in TARGETS if not args.targets or kind in args.targets]
-    good = [check(kind, arch, args.jobs, args.keep, args.full) for kind, arch in wanted]
+    earlier: dict[str, dict[str, str]] = {}
+    good = [check(kind, arch, args.jobs, args.keep, args.full, earlier) for kind, arch in wanted]
     good += [check_headers(kind, arch) for kind, arch in wanted]
     good += [check_runtime(kind) for kind in dict.fromkeys(kind for kind, _ in wanted)]
     return 0 if all(good) else 1

@@ -40,7 +40,7 @@ LIBRARIES = {
 }
 
 
-@pytest.mark.parametrize("name", tiers.params(LIBRARIES, ["narrow", "wide"]))
+@pytest.mark.parametrize("name", tiers.params(LIBRARIES, ["narrow"]))
 def test_random_graphs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in AS_SHIPPED:
         tiers.as_shipped(monkeypatch)

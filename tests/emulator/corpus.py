@@ -484,12 +484,12 @@ FAMILIES = {
     "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, half(_rows, 1), within(ROW_ULPS, ROW_FLOOR)),
     "group-norm-cuda": Family(
         {"cuda": frozenset({"group_norm_cluster_kernel"})},
-        lambda: dict(group_norm_cases()),
+        half(lambda: iter(group_norm_cases().items())),
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "group-norm-rocm": Family(
         {"rocm": frozenset({"group_norm_cluster_kernel"})},
-        lambda: dict(group_norm_cases(clusters=False)),
+        half(lambda: iter(group_norm_cases(clusters=False).items()), 1),
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "conv-mma": Family(
@@ -503,10 +503,10 @@ FAMILIES = {
     **{
         f"conv-planes-{kind}": Family(
             {kind: frozenset({"conv_planes_kernel"})},
-            lambda kind=kind: dict(planes_cases(kind)),
+            half(lambda kind=kind: planes_cases(kind), turn),
             within(CONTRACTION_ULPS, GEMM_FLOOR),
         )
-        for kind in KINDS
+        for turn, kind in enumerate(KINDS)
     },
     "conv-patch": Family(
         {"cuda": frozenset({"conv_patch_kernel"})},

@@ -118,7 +118,7 @@ def test_a_model_of_transformers_has_the_same_launches(name, monkeypatch):
 NARROW = [(name, dtype) for name in ("LlamaModel", "Qwen2Model") for dtype in (HALF, torch.bfloat16)]
 
 
-@pytest.mark.parametrize(("name", "dtype"), tiers.params(NARROW, NARROW[::3]), ids=str)
+@pytest.mark.parametrize(("name", "dtype"), tiers.params(NARROW, NARROW[3:]), ids=str)
 def test_both_narrow_types_have_the_same_launches(name, dtype, monkeypatch):
     """Norms and rotations that convert to f32 and back; Qwen2 differs from Llama in the biases of q, k and v."""
     pytest.importorskip("transformers")

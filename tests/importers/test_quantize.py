@@ -16,6 +16,7 @@ import ait_mlir
 from ait_mlir.errors import InputError
 from ait_mlir.importers.quantized import RECIPES, Quantized, recipe_named
 from ait_mlir.tools.cli import main
+from tests import tiers
 
 
 class Network(torch.nn.Module):
@@ -58,7 +59,7 @@ SPACES = {"int4": 7, "int8": 127, "float8_e4m3fn": 14}
 """The largest number, divided by the largest distance of two neighbours."""
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", tiers.params(RECIPES, ["w8a8", "w4a16"]))
 def test_the_report_says_what_the_model_does(recipe: str, network: Network) -> None:
     examples = [(ids(1),), (ids(2),)]
     made = ait_mlir.quantize(network, examples, recipe)
@@ -126,7 +127,7 @@ class Images(torch.nn.Module):
         return self.head(torch.relu(self.depth(torch.nn.functional.silu(self.groups(x)))).mean((2, 3)))
 
 
-@pytest.mark.parametrize("recipe", ("w8a8", "w4a16"))
+@pytest.mark.parametrize("recipe", tiers.params(("w8a8", "w4a16"), ["w8a8"]))
 def test_convolutions(recipe: str) -> None:
     model = Images().eval()
     images = torch.randn(2, 3, 13, 11)

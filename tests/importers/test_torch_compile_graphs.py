@@ -17,6 +17,7 @@ from torch.nn import functional as F
 import ait_mlir
 from ait_mlir.errors import CompileError
 from ait_mlir.importers.torch.dynamo import MOST_VARIANTS, FallbackWarning, register
+from tests import tiers
 
 
 @pytest.fixture(autouse=True)
@@ -244,7 +245,11 @@ class Cast(nn.Module):
             return y, z, y + z, (z @ z.t()).softmax(-1)
 
 
-@pytest.mark.parametrize("way", ["compile", "torch.compile"])
+WAYS = ("compile", "torch.compile")
+AROUND = [(way, dtype) for way in WAYS for dtype in (torch.bfloat16, torch.float16)]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_autocast_inside_has_the_types_of_pytorch(way):
     model = Cast().eval()
     fast = ait_mlir.compile(model, (X,)) if way == "compile" else torch.compile(model, backend="ait")
@@ -272,8 +277,7 @@ def test_norms_under_autocast_take_weights_of_f32(norm):
     torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("way", ["compile", "torch.compile"])
+@pytest.mark.parametrize(("way", "dtype"), tiers.params(AROUND, AROUND[::3]), ids=str)
 def test_autocast_around_has_the_types_of_pytorch(way, dtype):
     model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 4)).eval()
     with torch.autocast("cpu", dtype=dtype):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ait_mlir.passes.pipelines import passes_between
+from tests import tiers
 from tests.fuzz.run import TARGETS, checked
 from tests.generator import random_graph
 from tests.lit.round_trip import check_round_trip
@@ -12,7 +13,7 @@ from tests.lit.round_trip import check_round_trip
 BATCHES, PER_BATCH = 10, 20
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", tiers.params(range(BATCHES), range(0, BATCHES, 2)))
 def test_random_graphs(batch: int) -> None:
     checks = 0
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):

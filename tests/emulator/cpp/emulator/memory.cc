@@ -18,6 +18,8 @@ struct Variable {
   std::string kernel;  ///< mangled name of the kernel, without _Z
   std::string name;
   size_t offset, bytes;
+  std::string where = "shared '" + name + "'";  ///< for messages
+  size_t history = 0;  ///< the place of its first byte in `Block::static_history`, if its kernel was launched
 };
 
 /// A buffer of the case.
@@ -34,6 +36,7 @@ struct Buffer {
 
 std::vector<Variable> variables;
 std::vector<const Variable*> launched_variables;
+size_t launched_bytes = 0;  ///< of all of them
 std::vector<Buffer> buffers;
 uintptr_t static_begin = 0, static_end = 0;
 std::vector<std::pair<uintptr_t, size_t>> guards;  ///< of the compiler, beside variables in shared memory: it notes whether they are initialised
@@ -129,9 +132,8 @@ void check_static(Block& block, uintptr_t address, size_t bytes, Access access) 
   for (const Variable* variable : launched_variables) {
     if (offset < variable->offset || offset >= variable->offset + variable->bytes) continue;
     if (offset + bytes > variable->offset + variable->bytes) break;
-    for (size_t i = 0; i < bytes; ++i) {
-      check_history(block.static_history[offset + i], access, ("shared '" + variable->name + "'").c_str(), offset + i - variable->offset, by);
-    }
+    const size_t inside = offset - variable->offset;
+    for (size_t i = inside; i < inside + bytes; ++i) check_history(block.static_history[variable->history + i], access, variable->where.c_str(), i, by);
     return;
   }
   if (is_guard(address)) return;
@@ -239,19 +241,20 @@ void start_launch(const Launch& launch) {
 size_t static_shared_bytes(const Launch& launch) {
   const std::string kernel = kernel_name(launch.kernel);
   launched_variables.clear();
-  size_t bytes = 0;
-  for (const Variable& variable : variables) {
+  launched_bytes = 0;
+  for (Variable& variable : variables) {
     if (variable.kernel != kernel) continue;
     launched_variables.push_back(&variable);
-    bytes += variable.bytes;
+    variable.history = launched_bytes;
+    launched_bytes += variable.bytes;
   }
-  return bytes;
+  return launched_bytes;
 }
 
 void start_block(Block& block) {
   block.dynamic_begin = block.dynamic_end = 0;
   block.dynamic_history.clear();
-  block.static_history.assign(launched_variables.empty() ? 0 : static_end - static_begin, {});
+  block.static_history.assign(launched_bytes, {});
   for (const Variable* variable : launched_variables) memset(reinterpret_cast<char*>(static_begin) + variable->offset, 0xff, variable->bytes);
 }
 
@@ -269,7 +272,7 @@ char* dynamic_shared(size_t alignment) {
     block.dynamic_begin = alignment < 16 ? 16 : alignment;  // no better aligned than it must be
     block.dynamic_end = block.dynamic_begin + launching->shared_bytes;
     block.dynamic_history.assign(block.dynamic_end, {});
-    memset(block.window, 0xff, kWindowBytes);
+    memset(block.window, 0xff, block.dynamic_end);  // nothing behind it can be read
   }
   return block.window + block.dynamic_begin;
 }
