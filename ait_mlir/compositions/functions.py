@@ -318,6 +318,17 @@ def softplus(w: Writer, x: SSAValue, beta: Operand = 1.0, threshold: Operand = 2
     return _select(w, "gt", scaled, threshold, x, smooth if scaled is x else w.div(smooth, beta))
 
 
+def soft_shrink(w: Writer, x: SSAValue, width: float = 0.5) -> SSAValue:
+    """x moved towards 0 by `width`, which is not negative; 0 where |x| is at most that. NaN stays NaN."""
+    above = _select(w, "gt", x, width, w.sub(x, width), w.mul(x, 0))
+    return _select(w, "lt", x, -width, w.add(x, width), above)
+
+
+def threshold(w: Writer, x: SSAValue, limit: Operand, value: Operand) -> SSAValue:
+    """`value` where x is at most `limit`, else x; NaN stays NaN."""
+    return _select(w, "le", x, limit, value, x)
+
+
 def softsign(w: Writer, x: SSAValue) -> SSAValue:
     """x / (|x| + 1)"""
     return w.div(x, w.add(w.pointwise("abs", x), 1))

@@ -17,10 +17,12 @@ import numpy.typing as npt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.bits import from_bits, known_number
-from ait_mlir.dialects.ait.dtypes import DTYPES, Float8, compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import DTYPES, Float8, compute_type, constant_type, is_float
+from ait_mlir.dialects.ait.elementwise import ElementwiseOp
 from ait_mlir.dialects.ait.ranks import ALONE, Part, Ranks
 from ait_mlir.dialects.ait.traits import Collective
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType
+from ait_mlir.dialects.ait.view import SplitOp, UnaryViewOp, filling
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.outside import row_of
 
@@ -106,6 +108,9 @@ def _to_odd(array: Array) -> Array:
     return np.where(exact, bits, truncated | np.uint32(1)).view(np.float32).reshape(array.shape)
 
 
+UNROUNDED = "ait.unrounded"
+"""An attribute of a constant: the reference uses this number in place of the rounded one."""
+
 RULES: dict[str, Rule] = {}
 """The semantics of each op, by op name."""
 
@@ -178,14 +183,17 @@ class Evaluation:
             raise EvaluationError(
                 f"{op.name} has no reference semantics: register one with @reference in ait_mlir/reference/"
             )
-        return self.results_of(op, rule(op, arrays, self))
+        return self.results_of(op, rule(op, _read(op, arrays), self))
 
     def results_of(self, op: Operation, arrays: Arrays) -> list[Array]:
-        """The results that a rule has made for an op, checked, and rounded if this run rounds."""
+        """The results that a rule has made for an op, checked, and rounded if this run rounds. Numbers that fill a
+        tensor are rounded where they are read.
+        """
         results: list[Array] = []
         for array, result in zip(arrays, op.results, strict=True):
             self._check(op, result.type, array)
-            results.append(round_to(array, element_type_of(result.type)) if self.rounding else array)
+            rounds = self.rounding and filling(result) is None
+            results.append(round_to(array, element_type_of(result.type)) if rounds else array)
         return results
 
     def run_region(self, region: Region, arguments: Sequence[Array]) -> tuple[Array, ...]:
@@ -211,6 +219,21 @@ class Evaluation:
             raise EvaluationError(
                 f"the reference of {op.name} made shape {array.shape} where {type_} is {self.shape(type_)}"
             )
+
+
+def _read(op: Operation, arrays: list[Array]) -> list[Array]:
+    """The operands as an op reads them: the number that fills a constant of f16 or bf16, or a view of one, stays f32
+    for elementwise ops and views. Other ops read the stored tensor, in which it is rounded.
+    """
+    if isinstance(op, ElementwiseOp | UnaryViewOp | SplitOp):
+        return arrays
+    read: list[Array] = []
+    for value, array in zip(op.operands, arrays, strict=True):
+        element = element_type_of(value.type)
+        constant = filling(value) if element != constant_type(element) else None
+        is_rounded = constant is not None and UNROUNDED not in constant.attributes
+        read.append(round_to(array, element) if is_rounded else array)
+    return read
 
 
 class OnRank(Protocol):

@@ -6,7 +6,9 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr
 
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import constant_type
 from ait_mlir.reference.core import (
+    UNROUNDED,
     Arrays,
     Evaluation,
     EvaluationError,
@@ -17,9 +19,6 @@ from ait_mlir.reference.core import (
     value_dtype,
     widen,
 )
-
-UNROUNDED = "ait.unrounded"
-"""An attribute of a constant: the reference uses this number in place of the value rounded to the element type."""
 
 
 @reference(ParamOp)
@@ -34,7 +33,8 @@ def _(op: ParamOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 def _(op: ConstantOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     type_ = op.results[0].type
     element_type = element_type_of(type_)
-    values = np.array(op.values()).astype(storage_dtype(element_type)).astype(value_dtype(element_type))
+    stored = element_type if op.splat() is None else constant_type(element_type)
+    values = np.array(op.values()).astype(storage_dtype(stored)).astype(value_dtype(element_type))
     shape = ev.shape(type_)
     if isinstance(number := op.attributes.get(UNROUNDED), FloatAttr):
         return (np.full(shape, number.value.data),)

@@ -8,6 +8,7 @@ from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.elementwise import CastOp, cast_steps
 from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.view import filling
 from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 
 
@@ -36,8 +37,9 @@ class RegionGrower:
         if known is not None:
             return known
         element = element_type_of(tensor)
-        number = splat(tensor)
-        if number is not None:
+        if (constant := filling(tensor)) is not None:
+            number = splat(constant.output)
+            assert number is not None, "the constant has one number"
             scalar = self._add(ConstantOp(number, compute_type(element)), first).results[0]
         else:
             scalar = self.block.insert_arg(compute_type(element), len(self.block.args))

@@ -30,12 +30,12 @@ ait.graph @crossed(%x: !ait.tensor<4 x f32>) {
   ait.output "y" %1 : !ait.tensor<4 x f32>
 }
 
-// A bound is the number that the constant stores.
-// CHECK-LABEL: ait.graph @stored
-ait.graph @stored(%x: !ait.tensor<4 x f16>, %i: !ait.tensor<b x i32>) dims {b = 1 to 8} {
+// A bound is the number as f32: it is not rounded to f16.
+// CHECK-LABEL: ait.graph @unrounded
+ait.graph @unrounded(%x: !ait.tensor<4 x f16>, %i: !ait.tensor<b x i32>) dims {b = 1 to 8} {
   %a = ait.constant -0.1 : !ait.tensor<f16>
   %b = ait.constant 0.1 : !ait.tensor<f16>
-  // CHECK-NEXT: ait.clamp %x min -0.0999755859375 max 0.0999755859375
+  // CHECK-NEXT: ait.clamp %x min -0.10000000149011612 max 0.10000000149011612
   %0 = ait.max %x, %a : !ait.tensor<4 x f16>
   %1 = ait.min %0, %b : !ait.tensor<4 x f16>
   // CHECK-NEXT: ait.clamp %i min -3 max 7

@@ -113,6 +113,12 @@ def compute_type(element_type: Attribute) -> Attribute:
 _BYTES: dict[Attribute, Attribute] = {i4: i8, ui4: ui8}
 
 
+def constant_type(element_type: Attribute) -> Attribute:
+    """The type to which a number that fills a constant is rounded: f32 for f16 and bf16, in which kernels compute with
+    numbers, else the element type."""
+    return f32 if element_type in (f16, bf16) else element_type
+
+
 def accumulator_type(element_type: Attribute) -> Attribute:
     """The type of the sums of products of `element_type`: i32 for integers of 8 bits, else the compute type."""
     return i32 if is_byte(element_type) else compute_type(element_type)

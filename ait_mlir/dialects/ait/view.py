@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def, var_result_def
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, check_broadcastable, check_declared
+from ait_mlir.dialects.ait.data import ConstantOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.strided import Strided
 from ait_mlir.dialects.ait.syntax import INT, INTS, SHAPE, Operands, Prop, Syntax, int_list
@@ -320,6 +321,12 @@ def element_of(value: Value) -> Attribute:
     """The element type of a tensor; another type stays as it is, and the verifier refuses it."""
     type_ = SSAValue.get(value).type
     return type_.element_type if isinstance(type_, TensorType) else type_
+
+def filling(value: SSAValue) -> ConstantOp | None:
+    """The constant of one number that fills a tensor: itself, or a constant of which the tensor is a view."""
+    while isinstance(owner := value.owner, UnaryViewOp | SplitOp):
+        value = owner.operands[0]
+    return owner if isinstance(owner, ConstantOp) and owner.splat() is not None else None
 
 
 OPS = (ReshapeOp, ExpandOp, PermuteOp, SliceOp, SplitOp, ConcatOp, CopiesOp)

@@ -23,6 +23,7 @@ from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.ops.align import aligned
 from ait_mlir.frontend.ops.operands import as_number, common_dtype, in_dtype, in_one_dtype
 from ait_mlir.frontend.tensor import Tensor, normalize_dtype
+from ait_mlir.rewrites.engine.numbers import stored
 
 __all__ = [
     "FuncEnum", "cast", "clamp", "elementwise", "eq", "fused_elementwise", "ge", "gt", "int_elementwise", "le",
@@ -161,6 +162,8 @@ BINARY = {
 }
 
 
+ROUND_NUMBERS = {*(FuncEnum.MAX, FuncEnum.MIN, FuncEnum.POW, FuncEnum.REM, FuncEnum.REMAINDER), FuncEnum.HYPOT}
+"""The functions of f16 and bf16 for which a number is rounded to that type first; others compute with it in f32."""
 DIVISIONS = {FuncEnum.DIV, FuncEnum.REM, FuncEnum.REMAINDER, FuncEnum.FLOOR_DIV}
 OF_FLOATS = {FuncEnum.HARDSWISH, FuncEnum.LRELU, FuncEnum.ELU, FuncEnum.CELU, FuncEnum.SOFTPLUS}
 
@@ -197,7 +200,7 @@ class elementwise(Operator):
             parameters = f", then {count} parameter{'s' * (most > 1)}" if most else ""
             raise self.fail(f"takes {arity} operand{'s' * (arity > 1)}{parameters}; found {len(args)}")
         _same_dtype(self, [a for a in given[:arity] if isinstance(a, Tensor)], "the operands have different dtypes")
-        operands = in_one_dtype(self, given)
+        operands = in_one_dtype(self, given, rounds=self.func in ROUND_NUMBERS)
         self._attrs["args"] = operands[:arity]
         if self.func in DIVISIONS and isinstance(given[1], Tensor):
             operands[1] = self.written(functions.divisor, operands[1])  # before it is made as large as the other
@@ -339,7 +342,8 @@ class clamp(Operator):
         if all(bound is None for bound in bounds.values()):
             return self.finish(x)
         element = x.type.element_type
-        properties = {n: number_attr(number_of(element, bound)) for n, bound in bounds.items() if bound is not None}
+        numbers = {n: number_of(element, bound) for n, bound in bounds.items() if bound is not None}
+        properties = {n: number_attr(stored(bound, element)) for n, bound in numbers.items()}
         return self.finish(self.emit_one(ait.ClampOp, [x], properties))
 
 

@@ -10,6 +10,7 @@ from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.frontend.intvar import IntVarTensor
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
+from ait_mlir.rewrites.engine.numbers import stored
 
 Operand = Tensor | IntVarTensor | float
 
@@ -32,16 +33,20 @@ def common_dtype(operands: Sequence[Tensor | float]) -> str:
     return next((dtype for dtype in found if dtype != "bool"), found[0] if found else "float16")
 
 
-def in_dtype(operator: Operator, operand: Tensor | float, dtype: str) -> Tensor:
-    """An operand in `dtype`: a number becomes a constant, a bool tensor is converted, other tensors are unchanged."""
+def in_dtype(operator: Operator, operand: Tensor | float, dtype: str, rounds: bool = True) -> Tensor:
+    """An operand in `dtype`: a number becomes a constant, a bool tensor is converted, other tensors are unchanged.
+
+    The number is rounded to f16 or bf16 if `rounds`, else to the f32 in which kernels compute.
+    """
     if not isinstance(operand, Tensor):
-        return Tensor(shape=[], dtype=dtype, value=operand)
+        number = stored(operand, BY_NAME[dtype].ir) if rounds and isinstance(operand, float) else operand
+        return Tensor(shape=[], dtype=dtype, value=number)
     if operand.dtype() != "bool" or dtype == "bool":
         return operand
     return operator.emit_one(CastOp, [operand], result_types=[TensorType.get(operand.type.dims, BY_NAME[dtype].ir)])
 
 
-def in_one_dtype(operator: Operator, operands: Sequence[Tensor | float]) -> list[Tensor]:
+def in_one_dtype(operator: Operator, operands: Sequence[Tensor | float], rounds: bool = True) -> list[Tensor]:
     """The operands in their common dtype."""
     dtype = common_dtype(operands)
-    return [in_dtype(operator, operand, dtype) for operand in operands]
+    return [in_dtype(operator, operand, dtype, rounds) for operand in operands]

@@ -19,8 +19,7 @@ from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.reference.core import Array, element_type_of, storage_dtype
-from ait_mlir.reference.data import UNROUNDED
+from ait_mlir.reference.core import UNROUNDED, Array, element_type_of, storage_dtype
 
 MOST = 32
 """Most uses of replaced constants that are fitted; with more, differences are reported without a fit."""

@@ -203,9 +203,10 @@ def is_splat(value: SSAValue, number: Attribute) -> bool:
 
 @constraint
 def is_rounded_splat(value: SSAValue, number: FloatAttr) -> bool:
-    """The value is an `ait.constant` with this number, rounded to the element type, for all elements."""
-    found = splat(value)
-    return found is not None and found == stored(number.value.data, element_type_of(value))
+    """The value is an `ait.constant` with this number for all elements; both are compared as rounded to the element
+    type."""
+    found, element = splat(value), element_type_of(value)
+    return found is not None and stored(found, element) == stored(number.value.data, element)
 
 
 @constraint

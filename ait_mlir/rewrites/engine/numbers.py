@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import Float8, i4, ui8
+from ait_mlir.dialects.ait.dtypes import Float8, constant_type, i4, ui8
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.types import TensorType
 
@@ -30,12 +30,14 @@ def element_type_of(value: SSAValue) -> Attribute:
 
 
 def splat(value: SSAValue) -> Number | None:
-    """The number in all elements of a constant, rounded to the element type; None for any other value."""
+    """The number in all elements of a constant, rounded to f32 if its elements are f16, bf16 or f32, to other element
+    types as they are; None for any other value.
+    """
     owner = value.owner
     if not isinstance(owner, ConstantOp):
         return None
     number = owner.splat()
-    return None if number is None else stored(number, element_type_of(value))
+    return None if number is None else stored(number, constant_type(element_type_of(value)))
 
 
 def stored(number: Number, element_type: Attribute) -> Number:

@@ -9,10 +9,17 @@ from xdsl.ir import Attribute, SSAValue
 from ait_mlir.building.formulas import Affine, Mask, reach
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, as_expr
+from ait_mlir.rewrites.engine.numbers import stored
 
 
 def operand(c: Call, name: str, element: Attribute) -> SSAValue:
-    """A tensor or scalar argument as a value of `element` that broadcasts to the result."""
+    """A tensor or scalar argument as a value of `element` that broadcasts to the result; numbers are rounded to it."""
+    found = c.arguments[name]
+    return c.w.number(stored(found, element), element) if isinstance(found, int | float) else term(c, name, element)
+
+
+def term(c: Call, name: str, element: Attribute) -> SSAValue:
+    """A tensor or scalar argument of arithmetic, for which PyTorch does not round numbers to f16 or bf16."""
     found = c.arguments[name]
     if isinstance(found, bool | int | float | Expr):
         return c.w.number(found, element)

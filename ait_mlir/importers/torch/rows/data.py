@@ -19,6 +19,7 @@ from ait_mlir.dims import DimError, Expr, const, floordiv, maximum
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.size_floats import size_float
+from ait_mlir.rewrites.engine.numbers import stored
 
 ONE, ZERO = const(1), const(0)
 
@@ -90,7 +91,8 @@ def filled(value_of: Callable[[Call], Any]) -> Row:
             return spread(c.w.cast(c.w.natural(Affine.filled((), value)), c.element), c.dims)
         if isinstance(value, torch.SymFloat):
             return spread(c.w.cast(size_float(c.w, value, c.table), c.element), c.dims)
-        return spread(c.w.scalar(float(value) if is_float(c.element) else int(value), c.element), c.dims)
+        number = stored(float(value), c.element) if is_float(c.element) else int(value)
+        return spread(c.w.scalar(number, c.element), c.dims)
 
     return row
 

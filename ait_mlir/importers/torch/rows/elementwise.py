@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 
-from xdsl.dialects.builtin import f16, f32, f64, i1
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import INTEGERS, Affine, Mask, Spread, Value, as_mask, compared, is_mask, spread
 from ait_mlir.compositions import functions
-from ait_mlir.compositions.ranges import counted
+from ait_mlir.compositions.ranges import EXACT_INTEGERS, counted
 from ait_mlir.dialects.ait import elementwise as ait
 from ait_mlir.dialects.ait.base import AitOp
 from ait_mlir.dialects.ait.dtypes import LARGEST, f8E4M3FN
@@ -19,11 +20,10 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import DimError, Expr
 from ait_mlir.importers.torch.call import Call, Row, as_expr, element_type
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.rows.common import as_affine, operand
+from ait_mlir.importers.torch.rows.common import as_affine, operand, term
+from ait_mlir.rewrites.engine.numbers import stored
 
 Scalars = Callable[[Call, SSAValue], SSAValue]
-
-LEAST_NORMAL_F16 = 2.0**-14
 
 
 def unary(op: type[AitOp]) -> Row:
@@ -41,31 +41,41 @@ def compute(build: Scalars) -> Row:
 
 
 def binary(op: type[AitOp], swapped: bool = False) -> Row:
-    """A row for one op on `self` and `other`, converted to the result's element type."""
+    """A row for one op on `self` and `other`, converted to the result's element type. With numbers, PyTorch computes
+    products and quotients of f16 and bf16 in f32, on a card also sums; on a CPU it rounds the numbers of sums.
+    """
 
     def row(c: Call) -> Value:
-        scales = op in (ait.MulOp, ait.DivOp)
-        element = f32 if c.element == f16 and _has_numbers_beyond_f16(c, scales) else c.element
-        a, b = (operand(c, name, element) for name in (("other", "self") if swapped else ("self", "other")))
+        on_cpu = c.node.meta["val"].device.type == "cpu"
+        is_wide = op in (ait.MulOp, ait.DivOp) or (op in (ait.AddOp, ait.SubOp) and not on_cpu)
+        take = term if is_wide else operand
+        element = f32 if any(_is_beyond(c, name, is_wide) for name in ("self", "other", "alpha")) else c.element
+        a, b = (take(c, name, element) for name in (("other", "self") if swapped else ("self", "other")))
         if c["alpha"] not in (None, 1):
-            b = c.w.mul(b, operand(c, "alpha", element))
+            b = c.w.mul(b, take(c, "alpha", element))
         return spread(c.w.cast(c.w.op(op, a, b), c.element), c.dims)
 
     return row
 
 
-def _has_numbers_beyond_f16(c: Call, scales: bool) -> bool:
-    """Whether an argument is a number that is infinite in f16, or a factor that is 0 or has few digits there. PyTorch
-    computes with numbers in f32. A small term of a sum may be rounded before: the sum has no more digits.
+def _is_beyond(c: Call, name: str, is_wide: bool) -> bool:
+    """Whether an argument is a number that the f16 or bf16 of the result does not hold: an infinite one, or, if PyTorch
+    computes in f32, one that is no constant. On a CPU, this may also be a second operand without dims.
     """
-
-    def is_beyond(found: object, is_factor: bool) -> bool:
-        if isinstance(found, Expr):
-            return c.w.scope.bounds(found)[1] > LARGEST[f16]
-        number = abs(found) if isinstance(found, int | float) else 0
-        return number > LARGEST[f16] or (is_factor and 0 < number < LEAST_NORMAL_F16)
-
-    return any(is_beyond(c[name], scales or name == "alpha") for name in ("self", "other", "alpha"))
+    found = c.arguments.get(name)
+    if c.element not in (f16, bf16) or found is None:
+        return False
+    if isinstance(found, int | float):
+        return LARGEST[c.element] < abs(found) < inf
+    if isinstance(found, Expr):
+        return c.w.scope.bounds(found)[1] > (EXACT_INTEGERS[c.element] if is_wide else LARGEST[c.element])
+    if not is_wide or isinstance(found, torch.SymFloat):
+        return is_wide
+    meant = c.operand(name).meta["val"]
+    if not isinstance(meant, torch.Tensor):
+        return True
+    is_number = meant.dim() == 0 and meant.device.type == "cpu" and name == "other"
+    return is_number and element_type(meant.dtype) not in (c.element, i1)
 
 
 def affine_or(formula: Callable[[Call, Affine, Affine], Affine | None], otherwise: Row) -> Row:
@@ -128,14 +138,20 @@ def gelu(c: Call) -> Value:
 _BOUNDS = (("min", "min_val"), ("max", "max_val"))
 
 
+def _bound(c: Call, name: str) -> SSAValue | float:
+    """A bound as a value, or as a number rounded to the result's element type."""
+    found = c.arguments[name]
+    if not isinstance(found, int | float):
+        return operand(c, name, c.element)
+    rounded = stored(found, c.element)
+    return found if found == rounded else rounded
+
+
 def clamp(c: Call) -> Value:
     """Between two bounds, each of which may be missing."""
     given = c.arguments
     names = [next((name for name in names if given.get(name) is not None), None) for names in _BOUNDS]
-    bounds = [
-        None if name is None else n if isinstance(n := given[name], int | float) else operand(c, name, c.element)
-        for name in names
-    ]
+    bounds = [None if name is None else _bound(c, name) for name in names]
     return spread(functions.clamp(c.w, c.w.cast(c.natural("self"), c.element), *bounds), c.dims)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.building.formulas import Affine, Mask, Value, spread
 from ait_mlir.building.writer import Writer
@@ -17,9 +17,12 @@ from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import const
 from ait_mlir.importers.torch.call import Call, Row
 from ait_mlir.importers.torch.errors import NotSupported
-from ait_mlir.importers.torch.rows.common import operand
+from ait_mlir.importers.torch.rows.common import operand, term
 from ait_mlir.importers.torch.rows.elementwise import compute
 from ait_mlir.importers.torch.rows.reduction import axes_of
+from ait_mlir.rewrites.engine.numbers import stored
+
+Operands = Callable[[Call, str, Attribute], SSAValue]
 
 # ** of each element **
 
@@ -49,11 +52,26 @@ def of_two(function: Callable[[Writer, SSAValue, SSAValue], SSAValue]) -> Row:
     return row
 
 
-def of_divisor(function: Callable[[Writer, SSAValue, SSAValue], SSAValue]) -> Row:
-    """A function of `self` and `other`, which PyTorch divides by: integers of a tensor must not be 0."""
+def nan_to_num(c: Call) -> Value:
+    """`self` without NaN and infinities; the numbers in their places are rounded to the element type."""
+    given = (c[name] for name in ("nan", "posinf", "neginf"))
+    numbers = [n if n is None else stored(n, c.element) for n in given]
+    return spread(functions.nan_to_num(c.w, c.w.cast(c.natural("self"), c.element), *numbers), c.dims)
+
+
+def threshold(c: Call) -> Value:
+    """PyTorch does not round the limit to f16 or bf16, and rounds the value."""
+    x, value = c.w.cast(c.natural("self"), c.element), stored(c["value"], c.element)
+    return spread(functions.threshold(c.w, x, c["threshold"], value), c.dims)
+
+
+def of_divisor(function: Callable[[Writer, SSAValue, SSAValue], SSAValue], take: Operands = term) -> Row:
+    """A function of `self` and `other`, which PyTorch divides by: integers of a tensor must not be 0. It rounds numbers
+    of remainders to f16 and bf16, and those of quotients not: `take` makes a value of an argument.
+    """
 
     def checked(c: Call) -> Value:
-        a, b = operand(c, "self", c.element), operand(c, "other", c.element)
+        a, b = take(c, "self", c.element), take(c, "other", c.element)
         if isinstance(c.arguments["other"], SSAValue):
             b = functions.divisor(c.w, b)
         return spread(function(c.w, a, b), c.dims)
@@ -81,9 +99,10 @@ def power(c: Call) -> Value:
     if isinstance(n, Affine) and not n.moving_axes():
         n = n.offset.as_int()
     if isinstance(n, int | float):
+        n = n if isinstance(n, int) else stored(n, c.element)
         return spread(functions.power(c.w, operand(c, "self", c.element), n), c.dims)
     base = c.arguments["self"]
-    base = base if isinstance(base, int | float) else operand(c, "self", c.element)
+    base = base if isinstance(base, int) else operand(c, "self", c.element)
     return spread(functions.power(c.w, base, operand(c, "exponent", c.element)), c.dims)
 
 
@@ -147,7 +166,9 @@ ROWS: dict[str, Row] = {
     "aten.rrelu_with_noise_functional.default": random_leaky_relu,
     "aten.leaky_relu.default": of_one(functions.leaky_relu, "negative_slope"),
     "aten.softplus.default": of_one(functions.softplus, "beta", "threshold"),
-    "aten.nan_to_num.default": of_one(functions.nan_to_num, "nan", "posinf", "neginf"),
+    "aten.softshrink.default": of_one(functions.soft_shrink, "lambd"),
+    "aten.threshold.default": threshold,
+    "aten.nan_to_num.default": nan_to_num,
     **{
         f"aten.{name}.default": special(bessel, order, scaled)
         for name, order, scaled in (
@@ -162,11 +183,12 @@ ROWS: dict[str, Row] = {
     "aten.fmin.default": of_two(lambda w, a, b: functions.number_or_nan(w, "min", a, b)),
     "aten.div.Tensor_mode aten.div.Scalar_mode": divide_rounding,
     "aten.floor_divide.default aten.floor_divide.Scalar": of_divisor(functions.floor_divide),
-    "aten.remainder.Scalar aten.remainder.Scalar_Tensor aten.remainder.Tensor": of_divisor(functions.remainder),
+    "aten.remainder.Scalar aten.remainder.Tensor": of_divisor(functions.remainder, operand),
+    "aten.remainder.Scalar_Tensor": of_divisor(functions.remainder, operand),
     "aten.signbit.default": has_sign,
     "aten.lcm.default": of_two(functions.least_common_multiple),
     "aten.copysign.Scalar aten.copysign.Tensor": of_two(functions.copy_sign),
-    "aten.fmod.Scalar aten.fmod.Tensor": of_divisor(Writer.rem),
+    "aten.fmod.Scalar aten.fmod.Tensor": of_divisor(Writer.rem, operand),
     "aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor aten.pow.Scalar": power,
     "aten.logical_xor.default aten.__xor__.Tensor aten.__xor__.Scalar aten.bitwise_xor.Tensor": differ,
     "aten.bitwise_xor.Scalar aten.bitwise_xor.Scalar_Tensor": differ,

@@ -10,6 +10,7 @@ from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
+from ait_mlir.rewrites.engine.numbers import stored
 
 
 def pad(mode: str, name: str = "padding") -> Row:
@@ -23,8 +24,7 @@ def padded(c: Call, mode: str, pads: list[Expr]) -> Value:
     if all(n.as_int() == 0 for n in pads):
         return x
     element = tensor_type(x).element_type
-    if not is_float(element):
-        value = int(value != 0) if element == i1 else int(value)
+    value = stored(value, element) if is_float(element) else int(value != 0) if element == i1 else int(value)
     return padding.pad(c.w, x, pads, mode, value)
 
 
