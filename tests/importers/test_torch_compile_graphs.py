@@ -359,3 +359,36 @@ def test_calls_that_fall_back_warn_once():
         for _ in range(2):
             fast(torch.randn(5000, 2))
     assert sum(w.category is FallbackWarning for w in told) == 1
+
+
+# ** sizes **
+
+
+def test_a_graph_is_compiled_again_for_sizes_beyond_its_maxima(log):
+    """Of all dims of a convolution's input, four maxima of 4,096 would be too many elements."""
+    sizes = (2, 3, 8, 10), (3, 3, 16, 12), (2, 3, 100, 9), (4, 3, 90, 10)
+    same(nn.Conv2d(3, 4, 3, stride=2).eval(), [(torch.randn(size),) for size in sizes], dynamic=True)
+    assert sum("is compiled" in r.message for r in log.records) == 2
+
+
+@pytest.mark.parametrize("kind", ["gelu, norm first", "relu"])
+def test_an_encoder_layer_that_pytorch_calls_as_one_operation(kind):
+    layer = nn.TransformerEncoderLayer(
+        16, 4, 32, batch_first=True, activation=kind.split(",")[0], norm_first="first" in kind
+    ).eval()
+    x, padding = torch.randn(2, 5, 16), torch.arange(5).expand(2, 5) >= torch.tensor([[5], [3]])
+    fast = torch.compile(layer, backend="ait", dynamic=True)
+    torch.testing.assert_close(fast(x), layer(x), rtol=1e-4, atol=1e-5)
+    given = {"src_mask": torch.ones(5, 5).triu(1) > 0, "src_key_padding_mask": padding}
+    torch.testing.assert_close(fast(x, **given), layer(x, **given), rtol=1e-4, atol=1e-5)
+
+
+def test_an_attention_that_pytorch_calls_as_one_operation():
+    layer = nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    x = torch.randn(2, 5, 16)
+    fast = torch.compile(layer, backend="ait")
+    padding = torch.arange(5).expand(2, 5) >= torch.tensor([[5], [3]])
+    for found, exact in zip(
+        fast(x, x, x, key_padding_mask=padding), layer(x, x, x, key_padding_mask=padding), strict=True
+    ):
+        torch.testing.assert_close(found, exact, rtol=1e-4, atol=1e-5)

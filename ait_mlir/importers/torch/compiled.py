@@ -112,13 +112,15 @@ def from_torch(
     name: str | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     same_dims: Mapping[tuple[int, int], str] | None = None,
+    most: Mapping[tuple[int, int], int] | None = None,
     mesh: str = "",
     groups: Mapping[str, object] | None = None,
 ) -> Imported:
     """The `ait` module of a PyTorch module or exported program, with its weights; see `compile`.
 
     `same_dims` names dims of the inputs, by leaf of the example inputs and axis; dims with the same name are one dim.
-    `mesh` and `groups` are for models with collectives: see `compile`. See `import_program`.
+    `most` has maxima for free dims in the same way. `mesh` and `groups` are for models with collectives: see `compile`.
+    See `import_program`.
     """
     ranks = groups_of(parse_axes(mesh) if mesh else None, groups, module)
     if isinstance(module, torch.export.ExportedProgram):
@@ -139,7 +141,9 @@ def from_torch(
     may_call = same_dims is None  # else it is a graph of `torch.compile`: a call would change the caller's tensors
     program, names = capture(module, example_inputs, example_kwargs, dynamic_shapes, may_call=may_call)
     chosen = name or _snake(module)
-    imported = import_program(program, chosen, dim_names=names, hints=hints, same_dims=same_dims, groups=ranks)
+    imported = import_program(
+        program, chosen, dim_names=names, hints=hints, same_dims=same_dims, most=most, groups=ranks
+    )
     for weight in imported.constants.keys() & whole.keys():
         if (data := whole[weight]) is None:
             del imported.constants[weight]

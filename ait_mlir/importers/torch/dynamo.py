@@ -1,9 +1,9 @@
 """`torch.compile(model, backend="ait")`: compiles the graphs that PyTorch finds in a model.
 
-PyTorch runs a graph that cannot be imported, and a call whose sizes are outside of the compiled range. If anything
-fails while a graph is imported, compiled or called, PyTorch runs it, too; the model behaves as before. One
-`FallbackWarning` for each graph says so, with the reason and the place. The log `ait_mlir.torch_compile` lists compiled
-and refused graphs, and each call that runs in PyTorch.
+A graph is compiled again for a call whose sizes are outside of the compiled ranges. PyTorch runs a graph that cannot be
+imported. If anything fails while a graph is imported, compiled or called, PyTorch runs it, too; the model behaves as
+before. One `FallbackWarning` for each graph says so, with the reason and the place. The log `ait_mlir.torch_compile`
+lists compiled and refused graphs, and each call that runs in PyTorch.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ait_mlir.dims import MAX_DIM
 from ait_mlir.errors import AitError, InputError, RunError
 from ait_mlir.frontend.target import as_target
 from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
 from ait_mlir.importers.torch.constants import is_code
+from ait_mlir.importers.torch.dims import UNBOUNDED
 from ait_mlir.importers.torch.errors import ImportFailure, place_of
+from ait_mlir.importers.torch.fast_path import OPERATIONS
 from ait_mlir.importers.torch.library import quiet, torch
 from ait_mlir.importers.torch.run_numbers import is_number_input, may_vary
 from ait_mlir.importers.torch.views import parted
@@ -35,7 +38,11 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 }
 """The modes of `torch.compile`, as options."""
 MOST_VARIANTS = 8
-"""How many times a graph is compiled for different values of the floats that its code must know."""
+"""How many times a graph is compiled for different values of the floats that its code must know, and with these, for
+sizes outside of the ranges compiled before.
+"""
+LEAST_ROOM = 16
+"""The least maximum of a free dim."""
 
 
 class FallbackWarning(UserWarning):
@@ -110,7 +117,9 @@ class Graph:
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         floats = [i for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if is_number_input(n, x)]
         self._fixed = [i for i in floats if not may_vary(holders[i])]
-        self._variants: dict[tuple[float, ...], Part | None] = {}
+        self._variants: dict[tuple[float, ...], Variants] = {}
+        self._largest: dict[tuple[int, int], int] = {}
+        """The largest size for which the graph was compiled, by position of the argument and axis."""
         self._warned = False
         if not self._parts.computes:
             LOG.info("a graph of %s makes only views and sizes, as PyTorch does", _operations(graph))
@@ -128,17 +137,39 @@ class Graph:
 
     def __call__(self, *args: Any) -> Any:
         """Run compiled, in PyTorch where the arguments do not fit."""
-        if not self._parts.computes or (part := self._variant(args)) is None:
+        if not self._parts.computes or (variants := self._variants_for(args)) is None:
             return self._eager(*args)
         try:
-            found = part.run(args)
+            found = self._run(variants, args)
         except Refused as error:
             self._call_falls_back(error.cause, error.reason)
             return self._eager(*args)
         return found if self._parts.finish is None else self._parts.finish.forward(*args, *found)
 
-    def _variant(self, args: Sequence[Any]) -> Part | None:
-        """The compiled part for these floats; None if there is none."""
+    def _run(self, variants: Variants, args: Sequence[Any]) -> Any:
+        """The results of the first compiled part that takes these arguments, or of a new one for their sizes. Raises
+        `Refused` if there is none.
+        """
+        refused: Refused | None = None
+        for part in variants.parts:
+            try:
+                return part.run(args)
+            except Refused as error:
+                refused = error
+        assert refused is not None, "there are parts"
+        if not isinstance(refused.cause, InputError) or not variants.may_grow:
+            raise refused
+        variants.may_grow = False  # unless the new part takes the arguments
+        try:
+            self._compile(args)
+        except Exception as error:
+            raise Refused(_told(error), error) from error
+        found = variants.parts[0].run(args)
+        variants.may_grow = len(variants.parts) < MOST_VARIANTS
+        return found
+
+    def _variants_for(self, args: Sequence[Any]) -> Variants | None:
+        """The compiled parts for these floats; None if there are none."""
         key = tuple(float(args[i]) for i in self._fixed)
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
@@ -147,15 +178,29 @@ class Graph:
             try:
                 self._compile(args)
             except Exception as error:  # as for the first values
-                self._variants[key] = None
+                self._variants[key] = Variants()
                 self._call_falls_back(error, _told(error))
-        return self._variants[key]
+        return self._variants[key] if self._variants[key].parts else None
 
     def _compile(self, args: Sequence[Any]) -> None:
+        """Add a part for these floats and sizes. A free dim has room for 4,096, or, if the graph cannot be compiled so,
+        for about twice the largest size of a call.
+        """
         numbers = {i: float(args[i]) for i in self._fixed}
-        self._variants[tuple(numbers.values())] = Part(
-            self._parts.computed, args, numbers, self._reads_integers, *self._how
-        )
+        for place, size in _sizes_of(args):
+            self._largest[place] = max(size, self._largest.get(place, 0))
+        rooms = {place: max(LEAST_ROOM, 1 << (2 * size - 1).bit_length()) for place, size in self._largest.items()}
+        ways = ({place: max(UNBOUNDED, room) for place, room in rooms.items()}, rooms)
+        for most in ways:
+            try:
+                part = Part(self._parts.computed, args, numbers, most, self._reads_integers, *self._how)
+                break
+            except Exception:
+                if most is rooms or not _is_dynamic(self._graph):
+                    raise
+        else:
+            raise AssertionError("the last way returns or raises")
+        self._variants.setdefault(tuple(numbers.values()), Variants()).parts.insert(0, part)
         LOG.info("a graph of %s is compiled", _operations(self._graph))
 
     def _call_falls_back(self, error: Exception | None, reason: str) -> None:
@@ -165,6 +210,15 @@ class Graph:
         else:
             self._warned = True
             _fall_back(text, error)
+
+
+@dataclass
+class Variants:
+    """The compiled parts of a graph for the same floats and different ranges of sizes, the newest first."""
+
+    parts: list[Part] = field(default_factory=list["Part"])
+    may_grow: bool = True
+    """Whether the graph is compiled again for sizes that no part takes."""
 
 
 class Refused(Exception):
@@ -188,6 +242,7 @@ class Part:
         graph: Any,
         example_inputs: Sequence[Any],
         numbers: Mapping[int, float],
+        most: Mapping[tuple[int, int], int],
         reads_integers: bool,
         options: CompileOptions,
         load: Mapping[str, Any],
@@ -221,11 +276,17 @@ class Part:
         )
         symbols = [_symbols(holders[i]) for i in self._taken]
         same = {(leaf, axis): name for leaf, axes in enumerate(symbols) for axis, name in axes.items()}
+        leaves = {i: n for n, i in enumerate(self._taken)} | {i: n for i, (n, _) in carried.items()}
+        rooms = {
+            (leaves[i], axis): min(room, _declared_maximum(holders[i], axis))
+            for (i, axis), room in most.items()
+            if i in leaves
+        }
         module = _Bound(graph, len(holders), inner, sizes, numbers, self._taken, self._moved).eval()
         guards = torch._guards  # what this export assumes must not be checked at each call of the outer one
         dynamic = (shapes,) if shapes else None
         with quiet(), guards.tracing(None), guards.compile_context(None):
-            imported = from_torch(module, values, dynamic_shapes=dynamic, name="graph", same_dims=same)
+            imported = from_torch(module, values, dynamic_shapes=dynamic, name="graph", same_dims=same, most=rooms)
         devices = {self._device.type, *(x.device.type for x in (*values, *inner.values()))}
         if len(devices) > 1:
             raise ImportFailure(f"the graph uses several devices: {', '.join(sorted(devices))}")
@@ -318,7 +379,7 @@ class _Number:
 
 def _bound_class() -> Any:
     class Autocasting(torch.fx.Interpreter):
-        """Runs a graph of dynamo, and enters the autocasts that the graph names."""
+        """Runs a graph of dynamo: enters the autocasts that the graph names, and writes layers as their parts."""
 
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
             if target is torch.amp.autocast_mode._enter_autocast:
@@ -328,7 +389,7 @@ def _bound_class() -> Any:
                 return entered
             if target is torch.amp.autocast_mode._exit_autocast:
                 return args[0].__exit__(None, None, None)
-            return torch.fx.Interpreter.call_function(self, target, args, kwargs)
+            return torch.fx.Interpreter.call_function(self, OPERATIONS.get(target, target), args, kwargs)
 
     class Bound(torch.nn.Module):
         """A graph with some weights and floats inside, and its sizes taken from its tensors."""
@@ -443,6 +504,33 @@ def _dynamic_axes(node: Any) -> dict[int, Any]:
     value = node.meta.get("example_value")
     sizes = value.shape if value is not None else ()
     return {axis: torch.export.Dim.AUTO for axis, size in enumerate(sizes) if isinstance(size, torch.SymInt)}
+
+
+def _is_dynamic(graph: Any) -> bool:
+    """Whether a size of an input, or an integer among them, may change."""
+    values = (n.meta.get("example_value") for n in graph.graph.nodes if n.op == "placeholder")
+    sizes = (size for x in values for size in (x.shape if isinstance(x, torch.Tensor) else (x,)))
+    return any(isinstance(size, torch.SymInt) for size in sizes)
+
+
+def _sizes_of(args: Sequence[Any]) -> list[tuple[tuple[int, int], int]]:
+    """The sizes of arguments by position and axis; an integer is the size of one axis."""
+    found: list[tuple[tuple[int, int], int]] = []
+    for i, x in enumerate(args):
+        sizes = x.shape if isinstance(x, torch.Tensor) else (x,) if isinstance(x, int | torch.SymInt) else ()
+        known = (size.node.hint if isinstance(size, torch.SymInt) else size for size in sizes)
+        found += [((i, axis), size) for axis, size in enumerate(known) if size is not None]
+    return found
+
+
+def _declared_maximum(node: Any, axis: int) -> int:
+    """The maximum that `mark_dynamic` sets to an axis of an argument, else that of any dim."""
+    value = node.meta.get("example_value")
+    size = value.shape[axis] if isinstance(value, torch.Tensor) else value
+    if not isinstance(size, torch.SymInt):
+        return MAX_DIM
+    bounds = size.node.shape_env.var_to_range.get(size.node.expr)
+    return int(bounds.upper) if bounds is not None and bounds.upper.is_Integer else MAX_DIM
 
 
 def _symbols(node: Any) -> dict[int, str]:

@@ -73,6 +73,7 @@ def import_program(
     dim_names: Mapping[tuple[int, int], str] | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
     same_dims: Mapping[tuple[int, int], str] | None = None,
+    most: Mapping[tuple[int, int], int] | None = None,
     groups: Groups | None = None,
 ) -> Imported:
     """The module of a `torch.export.ExportedProgram`.
@@ -81,7 +82,8 @@ def import_program(
     name, a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by
     the name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become
     one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, dims are also restricted to sizes
-    that suit an operation, as in the example; the caller runs calls of other sizes elsewhere. Buffers and inputs that
+    that suit an operation, as in the example; the caller runs calls of other sizes elsewhere. `most` has the maxima of
+    dims to which the program sets none, by leaf and axis; without it they are 4,096. Buffers and inputs that
     the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
 
@@ -94,7 +96,7 @@ def import_program(
     def run() -> Imported:
         while True:
             try:
-                return Importer(program, name, dim_names or {}, hints or {}, same_dims, required, groups).run()
+                return Importer(program, name, dim_names or {}, hints or {}, same_dims, most, required, groups).run()
             except DimRequired as found:  # the dims are declared before the first operation: start again
                 required.add(found)
 
@@ -156,6 +158,7 @@ class Importer:
         dim_names: Mapping[tuple[int, int], str],
         hints: Mapping[str, Sequence[int]],
         same_dims: Mapping[tuple[int, int], str] | None,
+        most: Mapping[tuple[int, int], int] | None,
         required: Required,
         groups: Groups | None = None,
     ) -> None:
@@ -163,7 +166,7 @@ class Importer:
         self.inputs = read_inputs(program)
         self.table = DimTable(required, None if same_dims is None else examples_of(self.inputs))
         _check_hints(hints)
-        declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims)
+        declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims, most)
         bind_dims(self.table, program)
         known = {*(dim.name for dim in self.table.scope().dims), *dim_names.values()}
         if wrong := [name for name in hints if name not in known]:

@@ -121,8 +121,11 @@ def declare_dims(
     names: Mapping[tuple[int, int], str],
     hints: Mapping[str, Sequence[int]],
     same: Mapping[tuple[int, int], str] | None = None,
+    most: Mapping[tuple[int, int], int] | None = None,
 ) -> None:
-    """Name each symbol of the inputs' shapes and give it its range; axes with the same name in `same` are one dim."""
+    """Name each symbol of the inputs' shapes and give it its range; axes with the same name in `same` are one dim.
+    `most` has maxima for dims to which the program sets none, by leaf and axis.
+    """
     first: dict[str, str] = {}
     for item in inputs.tensors if same else ():
         for axis, size in enumerate(item.node.meta["val"].shape):
@@ -141,7 +144,8 @@ def declare_dims(
                 for symbol in sorted(expression.free_symbols, key=str):
                     default = f"{item.name}_dim_{axis}"
                     name = names.get((item.leaf, axis), default) if len(expression.free_symbols) == 1 else default
-                    lo, hi = _bounds(ranges.get(str(symbol)))
+                    free = (most or {}).get((item.leaf, axis), UNBOUNDED) if named else UNBOUNDED
+                    lo, hi = _bounds(ranges.get(str(symbol)), free)
                     if wrong := [hint for hint in hints.get(name, ()) if not lo <= hint <= hi]:
                         raise ImportFailure(f"hints: {name!r} has the hint {wrong[0]} outside its range {lo} to {hi}")
                     lo = lo or min(table.least.get(str(symbol), 0), hi)  # a declared minimum stays
@@ -223,13 +227,13 @@ def _axis_of_distinct(node: Any) -> int | None:
     return node.args[place] if place < len(node.args) else node.kwargs.get("dim")
 
 
-def _bounds(found: Any) -> tuple[int, int]:
-    """A symbol's range; without a maximum, up to `UNBOUNDED`."""
+def _bounds(found: Any, most: int) -> tuple[int, int]:
+    """A symbol's range; without a maximum, up to `most`."""
     if found is None:
-        return 1, UNBOUNDED
+        return 1, most
     lo, hi = found.lower, found.upper
     low = max(int(lo), 0) if _is_finite(lo) else 0
-    high = int(hi) if _is_finite(hi) and int(hi) <= MAX_DIM else max(UNBOUNDED, low)
+    high = int(hi) if _is_finite(hi) and int(hi) <= MAX_DIM else max(most, low)
     return low, high
 
 
