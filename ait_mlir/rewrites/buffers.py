@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait_rt.buffers import (
     CopyOp,
     DestinationOp,
     InputOp,
+    ReadDimOp,
     ViewOp,
     root_of,
 )
@@ -354,7 +355,8 @@ def inverse_strides(view: ViewOp, target: SSAValue) -> Shape:
 
 
 def hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
-    """Move the definition of a buffer, and of the buffers that it is a view of, before an op of the same block."""
+    """Move the definition of a buffer, and of the buffers that it is a view of, before an op of the same block, with
+    the reads of dims that the places of views depend on."""
     chain: list[Operation] = []
     owner = value.owner
     while isinstance(owner, ViewOp | AllocOp):
@@ -369,6 +371,11 @@ def hoist(r: Rewriter, value: SSAValue, before: Operation) -> None:
         if op.parent is block and not r.is_before(op, place):
             r.move(op, before=place)
         place = op if op.parent is block else place
+    for view in [op for op in chain if isinstance(op, ViewOp) and op.parent is block]:
+        bound = {name for e in view.offset.data for name in e.symbols}
+        for read in [op for op in block.ops if isinstance(op, ReadDimOp) and op.dim.data in bound]:
+            if not r.is_before(read, view):
+                r.move(read, before=view)
 
 
 @native

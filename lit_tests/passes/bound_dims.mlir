@@ -53,4 +53,20 @@ builtin.module {
     %z = ait.add %c, %v : !ait.tensor<n x l x f32>
     ait.output "z" %z : !ait.tensor<n x l x f32>
   }
+  // A launch writes the second row of a result, whose place the host must know: it waits before the view of the row.
+  // CHECK-LABEL: ait_rt.program @joined
+  // CHECK: ait_rt.launch @exp_{{.*}} workspace() masked "n"
+  // CHECK-NEXT: ait_rt.read_dim "n" from
+  // CHECK-NEXT: ait_rt.view %z offset (n)
+  // CHECK: ait_rt.launch @tanh_{{.*}} workspace() masked "n"
+  // CHECK-NOT: ait_rt.copy
+  ait.graph @joined(%x: !ait.tensor<b x f32>, %m: !ait.tensor<b x i1>) dims {b = 0 to 8, n = 0 to b bound} {
+    %y, %k = ait.masked_select %x, %m : !ait.tensor<n x f32>, !ait.tensor<i64>
+    %e = ait.exp %y : !ait.tensor<n x f32>
+    %f = ait.tanh %y : !ait.tensor<n x f32>
+    %s = ait.reshape %e : !ait.tensor<1 x n x f32>
+    %t = ait.reshape %f : !ait.tensor<1 x n x f32>
+    %z = ait.concat %s, %t dim 0 : !ait.tensor<2 x n x f32>
+    ait.output "z" %z : !ait.tensor<2 x n x f32>
+  }
 }
