@@ -7,7 +7,7 @@ less accurate.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import islice
 
 from xdsl.ir import Operation
@@ -45,20 +45,29 @@ def choice_by_estimate(task: Task, bound: Collection[str], target: Target) -> Ch
     if not candidates or any(packs(step) for candidate in candidates for step in steps_of(task.op, candidate, target)):
         return None
     axis = axis_for(task.op)
-    rows = [
-        (axis.evaluate(task.environment(point)), {w: _times(task, point, op, w, target) for w in candidates})
-        for point, op in ops.items()
-    ]
+    times = {candidate: _times(task, ops, candidate, target) for candidate in candidates}
+    rows = [(axis.evaluate(task.environment(point)), {w: times[w][point] for w in candidates}) for point in points]
     return choose(rows, list(candidates), axis, BRANCH)
 
 
-def _times(task: Task, point: Point, op: Operation, candidate: Candidate, target: Target) -> Times:
-    """The estimate of a candidate that is valid for all sizes. If it is not offered for an op of exactly these sizes,
-    as a block for a row of four elements, the estimate is that of the op with dynamic sizes."""
-    try:
-        return Times(estimate(op, candidate, target), 0.0)
-    except ValueError:
-        return Times(estimate(task.hinted(point), candidate, target), 0.0)
+def _times(
+    task: Task, ops: Mapping[Point, Operation], candidate: Candidate, target: Target
+) -> dict[Point, Times | None]:
+    """The estimates of a candidate that is valid for all sizes, at points of growing size.
+
+    A kernel for many elements may not be offered for an op of few elements, as a block for a row of four; below the
+    largest size at which it is offered, the estimate is then that of the op with dynamic sizes. None at larger sizes.
+    """
+    found: dict[Point, Times | None] = {}
+    is_offered = False
+    for point, op in reversed(list(ops.items())):
+        try:
+            found[point] = Times(estimate(op, candidate, target), 0.0)
+            is_offered = True
+        except ValueError:
+            seconds = estimate(task.hinted(point), candidate, target) if is_offered else None
+            found[point] = None if seconds is None else Times(seconds, 0.0)
+    return found
 
 
 def _order(f: Candidate) -> tuple[float, int]:
