@@ -322,6 +322,7 @@ def element_of(value: Value) -> Attribute:
     type_ = SSAValue.get(value).type
     return type_.element_type if isinstance(type_, TensorType) else type_
 
+
 def filling(value: SSAValue) -> ConstantOp | None:
     """The constant of one number that fills a tensor: itself, or a constant of which the tensor is a view."""
     while isinstance(owner := value.owner, UnaryViewOp | SplitOp):
