@@ -299,9 +299,10 @@ def has_known_last_dim(value: SSAValue) -> bool:
 
 @constraint
 def bounds_length(op: ClampOp) -> bool:
-    """The clamp has only a lower bound, large enough that its square divided by the row length is not 0 in f32."""
+    """The clamp has only a lower bound: 0, which no length is below, or one so large that its square divided by the row
+    length is not 0 in f32."""
     low, high = op.bounds
-    return low is not None and high is None and low >= SHORTEST
+    return low is not None and high is None and (low == 0 or low >= SHORTEST)
 
 
 @native

@@ -352,12 +352,15 @@ def test_a_graph_that_falls_back_warns_once_with_its_place_and_the_reason():
     assert "runs in PyTorch: 1 operation of the model cannot be imported" in one
 
 
-def test_calls_that_fall_back_warn_once():
+def test_calls_that_fall_back_warn_once(monkeypatch):
+    """A graph that was compiled again for larger sizes as often as may be."""
+    monkeypatch.setattr("ait_mlir.importers.torch.dynamo.MOST_VARIANTS", 1)
     fast = torch.compile(lambda x: (x @ x.t()).relu(), backend="ait", dynamic=True)
     fast(torch.randn(3, 4))
+    fast(torch.randn(2, 5000))
     with pytest.warns(FallbackWarning, match="a call of a graph of 3 operations at .* runs in PyTorch: ") as told:
         for _ in range(2):
-            fast(torch.randn(5000, 2))
+            fast(torch.randn(2, 50000))
     assert sum(w.category is FallbackWarning for w in told) == 1
 
 
