@@ -8,6 +8,7 @@ AIT_CACHE_DIR.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 import sysconfig
@@ -17,6 +18,8 @@ import pytest
 
 from tests import full, tiers
 from tests.gpu import sampling
+
+gc.set_threshold(100_000, 20, 10)  # each collection goes through thousands of collected tests; 700 objects are made at once
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,14 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Operation
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp, ParamOp
@@ -85,11 +87,22 @@ class Case:
     within: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """Operands or results (by position) that lie in the buffer of an earlier one, so many elements behind its first."""
 
-    def __post_init__(self) -> None:
-        self.graph = parse_graph(self.text)
-        (self.specified,) = (op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp))
-        self.op = kernel_op(self.specified)
-        assert self.op.operands == self.specified.operands, f"the loops of {self.specified.name} have other operands"
+    @cached_property
+    def graph(self) -> GraphOp:
+        return parse_graph(self.text)
+
+    @cached_property
+    def specified(self) -> Operation:
+        """The op of the text."""
+        (found,) = (op for op in self.graph.block.ops if not isinstance(op, OutputOp | ParamOp))
+        return found
+
+    @cached_property
+    def op(self) -> Operation:
+        """The op that a kernel runs, with the operands of the op of the text."""
+        found = kernel_op(self.specified)
+        assert found.operands == self.specified.operands, f"the loops of {self.specified.name} have other operands"
+        return found
 
     def no_larger(self) -> Self:
         """The case with dims that reach no further than in `envs`, and take two values or more.
