@@ -19,7 +19,7 @@ import pytest
 from tests import full, tiers
 from tests.gpu import sampling
 
-gc.set_threshold(100_000, 20, 10)  # each collection goes through thousands of collected tests; 700 objects are made at once
+gc.set_threshold(100_000, 20, 10)  # less often: a collection walks through the thousands of tests of a session
 
 
 @pytest.fixture(scope="session")
