@@ -30,7 +30,8 @@ class Scheme:
     by_activations: bool
     targets: tuple[str, ...]
     activations: Activations | None
-    """How the other factor is rounded; of static ones without the scale, which a tensor has."""
+    """How the activations that the weight is multiplied with are rounded. A static scale is not in the config but in a
+    tensor of the checkpoint."""
 
     @classmethod
     def of(cls, group: JsonValue) -> Scheme | None:

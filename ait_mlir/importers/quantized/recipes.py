@@ -15,7 +15,7 @@ from ait_mlir.importers.checkpoints.stored import Activations, Array, Scaled, St
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the weights of a model are stored, and what they are multiplied with is rounded."""
+    """How the weights of a model are stored, and how the activations that they are multiplied with are rounded."""
 
     name: str
     element: str
