@@ -34,8 +34,8 @@ TARGETS = {"CPU": "cpu", "CUDA": "cuda"}
 
 
 def compiled(imported: Imported, target: str) -> Runner:
-    """Runs a model compiled for a target. Inputs are NumPy arrays, which are copied to a card and back, or tensors on the
-    device of the model."""
+    """Runs a model compiled for a target. Inputs are NumPy arrays, which are copied to a card and back, or tensors on
+    the device of the model."""
     from ait_mlir.options import CompileOptions
 
     model = build(imported, CompileOptions(target)).model

@@ -169,7 +169,7 @@ def _is_plain(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class Range:
-    """How the activations of a layer are rounded: with one scale for all runs, found with examples, and no zero point."""
+    """How the activations of a layer are rounded: one scale for all runs, found with examples, and no zero point."""
 
     element: Attribute
     scale: float

@@ -47,8 +47,8 @@ class SharedRows(GpuLoops):
     def walking(
         self, walk: Walk, threads: int, thread: str, lane: Axis | None, after: Callable[[], None] | None = None
     ):
-        """The loop over a thread's chunks of a walk, as a context. `after` prints code at the end of each chunk that all
-        threads of a block execute together.
+        """The loop over a thread's chunks of a walk, as a context. `after` prints code at the end of each chunk, which
+        all threads of a block execute together.
         """
         return _Walking(self, walk, threads, thread, lane, after)
 
