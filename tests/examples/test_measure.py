@@ -33,6 +33,16 @@ def test_nan_where_there_is_none_never_passes():
     assert not measure.accuracy(exact.float(), exact.float(), torch.full_like(exact, float("nan"))).passed
 
 
+def test_elements_that_overflow_in_eager_are_left_out():
+    exact = torch.randn(8, dtype=torch.float64)
+    eager, ours = exact.half(), exact.half()
+    eager[3], ours[3] = float("nan"), float("inf")
+    assert measure.accuracy(ours, eager, exact).passed
+    ours[4] = float("nan")
+    assert not measure.accuracy(ours, eager, exact).passed
+    assert not measure.accuracy(exact.half(), torch.full_like(eager, float("inf")), exact).passed
+
+
 def test_one_wrong_element_of_many_does_not_pass():
     exact = torch.randn(10000, dtype=torch.float64)
     eager, ours = exact.half(), exact.half()

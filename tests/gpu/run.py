@@ -1,14 +1,16 @@
 """All tests that need a CUDA device, many processes at once: `python -m tests.gpu.run [--sample 40] [--jobs 16]`.
 
 Compilation takes most of the time of a first run and uses one core for each process, so each file, and each family of
-operations in it, is a process of its own. The log of each is a file in `--logs`. With `--under memcheck` or
-`--under racecheck` (also initcheck and synccheck) the processes run under that tool of compute-sanitizer. With
-`--seconds` what has not ended by then is stopped and listed; the kernels that it compiled are kept in AIT_CACHE_DIR.
+operations in it, is a process of its own; files that need the card for themselves come last. The log of each is a file
+in `--logs`. With `--under memcheck` or `--under racecheck` (also initcheck and synccheck) the processes run under that
+tool of compute-sanitizer. With `--seconds` what has not ended by then is stopped and listed; the kernels that it
+compiled are kept in AIT_CACHE_DIR.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import signal
@@ -25,6 +27,8 @@ import pytest
 from tests.gpu import sampling
 
 ROOT = Path(__file__).parents[2]
+ALONE = ("tests/runtime/test_gpu_devices.py",)
+"""Files that test how much memory of the card is free, which other processes change: they run last, one by one."""
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 Group = tuple[str, str]
 
@@ -126,9 +130,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("no test is marked gpu there", file=sys.stderr)
         return 1
     runs, failed = Runs(args.logs, args.under, end), 0
+    largest_first = sorted(groups.items(), key=lambda entry: -len(entry[1]))
+    together = [entry for entry in largest_first if entry[0][0] not in ALONE]
+    alone = [entry for entry in largest_first if entry[0][0] in ALONE]
     with ThreadPoolExecutor(max(args.jobs, 1)) as pool:
-        largest_first = sorted(groups.items(), key=lambda entry: -len(entry[1]))
-        for outcome in pool.map(lambda entry: runs.run(*entry), largest_first):
+        outcomes = pool.map(lambda entry: runs.run(*entry), together)
+        for outcome in itertools.chain(outcomes, (runs.run(*entry) for entry in alone)):
             failed += not outcome.passed
             word = "passed" if outcome.passed else "FAILED"
             print(f"{word} {' '.join(filter(None, outcome.group))}: {outcome.line} ({outcome.seconds:.0f} s)", flush=True)

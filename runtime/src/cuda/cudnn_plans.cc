@@ -89,6 +89,7 @@ std::string find_capture(void* stream, int* device, cudaGraph_t* recorded) {
   cudaError_t status = cudaGetDevice(device);
   if (status == cudaSuccess) status = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream), &capture, nullptr, &graph);
   if (status != cudaSuccess) return reason_of(status);
+  if (capture == cudaStreamCaptureStatusInvalidated) return "the capture of the stream was ended by an error of a call before";
   *recorded = capture == cudaStreamCaptureStatusActive ? graph : nullptr;
   return {};
 }
