@@ -36,3 +36,28 @@ ait.graph @turned_pad_of_a_sum(%x: !ait.tensor<64 x 64 x 12800 x f16>, %z: !ait.
   %y = ait.permute %p [0, 2, 1] : !ait.tensor<64 x 12802 x 64 x f16>
   ait.output "y" %y : !ait.tensor<64 x 12802 x 64 x f16>
 }
+
+// A padded sum whose operands lie in another order of five dims: a block turns boxes of sums.
+// SELECTED-LABEL: ait.graph @padded_sum_in_another_order
+// SELECTED-NEXT: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"boxes", {
+// SELECTED-NEXT: ait.output
+ait.graph @padded_sum_in_another_order(%x: !ait.tensor<101 x 256 x 14 x 14 x 14 x f16>, %z: !ait.tensor<101 x 256 x 14 x 14 x 14 x f16>) {
+  %s = ait.add %x, %z : !ait.tensor<101 x 256 x 14 x 14 x 14 x f16>
+  %p = ait.pad constant %s before [0, 0, 3, 3, 4] : !ait.tensor<101 x 256 x 21 x 21 x 18 x f16>
+  %y = ait.permute %p [0, 4, 3, 1, 2] : !ait.tensor<101 x 18 x 21 x 256 x 21 x f16>
+  ait.output "y" %y : !ait.tensor<101 x 18 x 21 x 256 x 21 x f16>
+}
+
+// Two operands and the result lie in three orders: no turn of one axis serves both operands.
+// SELECTED-LABEL: ait.graph @gate_in_three_orders
+// SELECTED-NEXT: ait.loops
+// SELECTED: } {kernel = #ait.kernel<"boxes", {
+// SELECTED-NEXT: ait.output
+ait.graph @gate_in_three_orders(%x: !ait.tensor<107 x 52 x 8 x 313 x f16>, %z: !ait.tensor<313 x 8 x 107 x 52 x f16>) {
+  %p = ait.permute %x [3, 2, 0, 1] : !ait.tensor<313 x 8 x 107 x 52 x f16>
+  %s = ait.silu %p : !ait.tensor<313 x 8 x 107 x 52 x f16>
+  %m = ait.mul %s, %z : !ait.tensor<313 x 8 x 107 x 52 x f16>
+  %y = ait.permute %m [3, 0, 2, 1] : !ait.tensor<52 x 313 x 107 x 8 x f16>
+  ait.output "y" %y : !ait.tensor<52 x 313 x 107 x 8 x f16>
+}

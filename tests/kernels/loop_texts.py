@@ -248,6 +248,24 @@ PADDED_TURNED = """for (n = 2, y = Y + 5, ch = C) {
   %y = ait.sub %s, %x : S
   ait.yield %y, %s : S, S
 }"""
+THREE_ORDERS = """for (i = I, j = J, k = K) {
+  %v = ait.at %a_[k, j, i] : S
+  %w = ait.at %b_[i, k, j] : S
+  %s = ait.add %v, %w : S
+  %x = ait.at %c_[k] : S
+  %y = ait.mul %s, %x : S
+  ait.yield %y : S
+}"""
+PADDED_BOXES = """for (w = W + 4, h = H + 3, ch = C, d = D + 2) {
+  %v = ait.at %a_[ch, d - 1, h - 2, w - 3] else 0.0 : S
+  %w = ait.at %b_[ch, d - 1, h - 2, w - 3] else 0.5 : S
+  %y = ait.add %v, %w : S
+  ait.yield %y : S
+}"""
+SHUFFLED_BOXES = """for (n = N, h = H, w = 2 * W) {
+  %v = ait.at %a_[n, w mod 2, w floordiv 2, H - 1 - h] : S
+  ait.yield %v : S
+}"""
 GATHER = """for (r = ROWS, c = COLS) {
   %i = ait.at %b_[r, c] : i64
   %v = ait.at %a_[r, %i] : S

@@ -83,9 +83,9 @@ def test_schedules_that_do_not_fit_are_refused(form: str, provider: str, config:
     assert found is not None and problem in found
 
 
-@pytest.mark.parametrize("provider", ["native", "rows", "columns", "split", "tiles"])
+@pytest.mark.parametrize("provider", ["native", "rows", "columns", "split", "tiles", "boxes"])
 def test_missing_keys_have_defaults(provider: str) -> None:
-    case = loops.SPEC.drawn("permute" if provider == "tiles" else "middle", "f16")
+    case = loops.SPEC.drawn("permute" if provider in ("tiles", "boxes") else "middle", "f16")
     assert kernel_of(provider, case.op, CUDA).config_problem(case.op, {}, CUDA) is None
     for emission in loops.on_kernel(case, provider, {}).emissions(CUDA):
         assert "__global__" in emission.definitions

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MODULES = (
-    "generated",
+    "generated", "generated_boxes",
     "elementwise",
     "view",
     "index",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ from ait_mlir.dialects.ait.traits import ScalarLike
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dims import Expr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
+from ait_mlir.lowering.loops.boxes import Boxes
 from ait_mlir.lowering.loops.kept import Kept
 from ait_mlir.lowering.loops.nest import (
     Axis,
@@ -67,6 +69,15 @@ MOMENTS = 12
 NOTHING = Kept()
 MAX_WINDOW = 64
 """The most points of a fold that are looked at."""
+THREADS_OF_BOX = 256
+"""Threads of a block that turns a box."""
+INSTRUCTIONS_OF_BOX = 60
+"""Instructions of a thread to find a box, and to wait."""
+BATCH_BYTES = 16
+"""Bytes that a thread of a box reads of a tensor before it uses them, if it reads single elements."""
+TURN_SHARE = 0.25
+"""The share of the shorter of reads and instructions that does not overlap the longer one: a block waits for its reads
+before it stores."""
 JOIN = 0.3e-6
 """Seconds in which the threads of a row join a fold."""
 
@@ -287,6 +298,77 @@ class Estimate:
         seconds = max(seconds, l1, far / (L2_SHARE * self.target.bandwidth))
         busy = self.busy_seconds(results, lane, config["lanes"], 1)
         return max(seconds * 1.1 * narrow**0.5, busy) / used**0.5
+
+    def boxes_seconds(self, boxes: Boxes, lanes: int) -> float:
+        """Seconds of the schedule of boxes: the sectors that the neighbours of each order fill, instructions with
+        those of elements beyond the ends of the axes, and the bytes that blocks have on their way.
+        """
+        target, extents = self.target, boxes.extents
+        results = 1.0
+        for axis in boxes.order:
+            results *= math.ceil(self.number(axis.count) / extents[axis.name]) * extents[axis.name]
+        sectors = work = 0.0
+        for side in boxes.sides:
+            inner = side.axes[-1]
+            elements = results * boxes.elements_of(side) / boxes.elements
+            for read in side.reads:
+                width = BY_IR[read.element].bytes
+                sectors += elements * width * self.filling(read.offset, width, inner, extents)
+                work += elements * 3
+            work += elements * 3 * len({guard for read in side.reads for guard in read.guards})
+            scalars = sum(self.cost(node) for node in side.nodes if isinstance(node, Scalar))
+            work += elements * (6 + scalars + 2 * len(side.values))
+        lane = boxes.run[0]
+        for offset, t in zip(self.nest.offsets, self.nest.elements, strict=True):
+            width = BY_IR[t].bytes
+            sectors += results * width * self.filling(offset, width, lane, extents)
+        joined, together = boxes.joined()
+        others = boxes.left(joined)
+        for node in others:
+            if isinstance(node, Read):
+                width, by = BY_IR[node.element].bytes, step(node.offset, together.name)
+                is_one = by is not None and by.as_int() == 1 and not node.guards
+                is_one = is_one and (lanes == 1 or alignment(joined, node, together.name, lanes) is not None)
+                sectors += results * self.sectors(node.offset, width, lane, lanes, is_one)[0]
+        work += results * (20 / lanes + 2 + sum(self.cost(node) for node in others))
+        work += results / boxes.elements * THREADS_OF_BOX * INSTRUCTIONS_OF_BOX
+        blocks = min(RESIDENT // THREADS_OF_BOX, target.shared_bytes // max(1, boxes.bytes(lanes)))
+        reads = sum(len(side.reads) for side in boxes.sides)
+        on_the_way = target.multiprocessors * blocks * THREADS_OF_BOX * reads * BATCH_BYTES
+        share = min(1.0, on_the_way / (target.bandwidth * LATENCY))
+        busy = max(work, 32 * self.conflicts(boxes, lanes) * results) / (INSTRUCTION_RATE * target.multiprocessors)
+        memory = max(self.moved / (target.bandwidth * share), sectors / (L2_SHARE * target.bandwidth))
+        return target.launch_seconds + max(memory, busy) + TURN_SHARE * min(memory, busy)
+
+    def conflicts(self, boxes: Boxes, lanes: int) -> float:
+        """The cycles in which banks of shared memory take and give an element, for a warp of them."""
+        cycles = 0.0
+        for side in boxes.sides:
+            inner, share = side.axes[-1].name, boxes.elements_of(side) / boxes.elements
+            for t in side.types:
+                width, pitch = BY_IR[t].bytes, boxes.pitches(side, lanes)[0][inner]
+                words = {i * pitch * width // 4 for i in range(min(32, boxes.extents[inner]))}
+                same = Counter(word % 32 for word in words)
+                cycles += share * max(same.values()) + max(1.0, width * lanes / 4) / lanes
+        return cycles / 4  # instructions of a multiprocessor's four schedulers
+
+    def filling(self, offset: Expr, width: int, inner: Axis, extents: Mapping[str, int]) -> float:
+        """The bytes of sectors over those of the elements that a box has side by side in memory from an axis on."""
+        order = [inner, *(a for a in self.nest.axes if a is not inner and extents[a.name] > 1)]
+        steps = {a.name: by for a in order if (by := step(offset, a.name)) is not None}
+        at = {a: abs(by.evaluate(self.middle())) for a, by in steps.items()}
+        run, next_step = 1, 1
+        for axis in sorted((a for a in order if at.get(a.name)), key=lambda a: at[a.name]):
+            if at[axis.name] > next_step:
+                break
+            run *= extents[axis.name]
+            next_step = at[axis.name] * self.number(axis.count)
+            if extents[axis.name] < self.number(axis.count):
+                break
+        bytes_ = run * width
+        beside = {name for name in steps if at[name] > 1}
+        aligned = all(steps[name].as_int() is not None and at[name] * width % SECTOR == 0 for name in beside)
+        return math.ceil(bytes_ / SECTOR) * SECTOR / bytes_ if aligned else (bytes_ + SECTOR - width) / bytes_
 
     def window_bytes(self, fold: Fold, read: Read, axis: Axis) -> float:
         """The bytes of sectors that a read of a fold needs for each result, if a warp computes neighbours along an axis

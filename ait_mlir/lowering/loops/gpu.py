@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.lowering.kernels.base import Emission, Launch
+from ait_mlir.lowering.loops.gpu_boxes import BoxThreads
 from ait_mlir.lowering.loops.gpu_maps import Maps, Tiles
 from ait_mlir.lowering.loops.gpu_rows import ColumnThreads, RowThreads
 from ait_mlir.lowering.loops.moments import in_one_pass
 from ait_mlir.lowering.loops.nest import nest_of
 from ait_mlir.lowering.loops.rows import rows_of_gpu
 
-SCHEDULES = {schedule.kind: schedule for schedule in (Maps, Tiles, RowThreads, ColumnThreads)}
+SCHEDULES = {schedule.kind: schedule for schedule in (Maps, Tiles, BoxThreads, RowThreads, ColumnThreads)}
 
 
 def emit(launch: Launch[LoopsOp], kind: str) -> Emission:

@@ -13,7 +13,19 @@ from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.base import Emission, Launch
 from ait_mlir.lowering.loops.body import Body
 from ait_mlir.lowering.loops.moments import in_one_pass
-from ait_mlir.lowering.loops.nest import Axis, Fold, Nest, Node, Read, alignment, axes_text, nest_of, picked, step
+from ait_mlir.lowering.loops.nest import (
+    SHORT,
+    Axis,
+    Fold,
+    Nest,
+    Node,
+    Read,
+    alignment,
+    axes_text,
+    nest_of,
+    picked,
+    step,
+)
 from ait_mlir.lowering.loops.rows import Rows, fitting, later_values, results_of_rows, rows_of, rows_of_gpu
 from ait_mlir.lowering.loops.text import Numbers, comment_of
 
@@ -61,10 +73,13 @@ class GpuLoops(ABC):
     """The schedule in the name of the kernel."""
     serial: ClassVar[bool] = False
     """Whether one thread computes each fold."""
+    shortest: ClassVar[int] = SHORT
+    """The fewest elements of a part of the results' axis, as of `nest_of`."""
 
     def __init__(self, launch: Launch[LoopsOp]) -> None:
         self.launch, self.config = launch, launch.config
-        nest = nest_of(launch.op, [a.strides for a in launch.ins], [a.strides for a in launch.outs])
+        strides = [a.strides for a in launch.ins], [a.strides for a in launch.outs]
+        nest = nest_of(launch.op, *strides, shortest=self.shortest)
         self.nest = in_one_pass(nest) if self.config.get("once") else nest
         self.numbers = Numbers()
         self.body = Body.of(self.nest, "gpu", self.numbers)

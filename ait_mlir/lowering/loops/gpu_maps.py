@@ -114,6 +114,16 @@ class Maps(GpuLoops):
         lines.depth -= 1
         lines.add("}")
 
+    def before(self, computed: Sequence[Node]) -> list[Node]:
+        """The other nodes that compute what these use."""
+        used = {v for node in computed for v in operands_of(node)}
+        found: list[Node] = []
+        for node in reversed(self.nest.nodes):
+            if node not in computed and not used.isdisjoint(node.results):
+                found.append(node)
+                used.update(operands_of(node))
+        return found[::-1]
+
 
 class Tiles(Maps):
     """A block reads a tile along the contiguous axis of the operands, and writes it along that of the results. Folds
@@ -228,16 +238,6 @@ class Tiles(Maps):
         self.body.lines.add("#pragma unroll")
         with self.body.lines.braces(loop):
             yield
-
-    def before(self, computed: Sequence[Node]) -> list[Node]:
-        """The other nodes that compute what these use."""
-        used = {v for node in computed for v in operands_of(node)}
-        found: list[Node] = []
-        for node in reversed(self.nest.nodes):
-            if node not in computed and not used.isdisjoint(node.results):
-                found.append(node)
-                used.update(operands_of(node))
-        return found[::-1]
 
     def is_apart(self, read: Read, lane: Axis) -> bool:
         """Whether neighbours along the results' axis are not neighbours where they are read."""

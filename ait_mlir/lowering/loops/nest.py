@@ -23,6 +23,8 @@ from ait_mlir.dims.expr import Monomial
 Axis = Induction
 """An axis: `name` and `count`."""
 Strides = tuple[Expr, ...]
+SHORT = 32
+"""An axis along which results are contiguous is not split into parts that are shorter: neighbours share accesses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +209,15 @@ def operands_of(node: Node) -> Iterator[SSAValue]:
 
 
 def nest_of(
-    op: LoopsOp, ins: Sequence[Strides] | None = None, outs: Sequence[Strides] | None = None, merge: bool = True
+    op: LoopsOp,
+    ins: Sequence[Strides] | None = None,
+    outs: Sequence[Strides] | None = None,
+    merge: bool = True,
+    shortest: int = SHORT,
 ) -> Nest:
-    """The nest of an op whose operands and results have these strides; row-major by default."""
+    """The nest of an op whose operands and results have these strides; row-major by default. `shortest` as of
+    `simplified`.
+    """
     ins = [contiguous_strides(tensor_type(v).dims) for v in op.operands] if ins is None else ins
     outs = [contiguous_strides(tensor_type(v).dims) for v in op.results] if outs is None else outs
     around = scope_of(op)
@@ -223,7 +231,7 @@ def nest_of(
     )
     elements = tuple(tensor_type(v).element_type for v in op.results)
     nest = Nest(around, axes, nodes, yields, offsets, elements, in_nest(around, tuple(all_axes(axes, nodes))))
-    return simplified(nest, merge)
+    return simplified(nest, merge, shortest)
 
 
 @dataclass
@@ -289,11 +297,12 @@ class _Builder:
 # ** axes that count as one **
 
 
-def simplified(nest: Nest, merge: bool) -> Nest:
+def simplified(nest: Nest, merge: bool, shortest: int) -> Nest:
     """The nest without axes of size 1, with axes split where reads divide them, and with neighbouring axes merged if
-    every read and result allows it.
+    every read and result allows it. The axis along which results are contiguous is not split into parts of fewer than
+    `shortest` elements.
     """
-    nest = _parted(_rewritten(nest, _without_ones))
+    nest = _parted(_rewritten(nest, _without_ones), shortest)
     if merge:
         nest = _rewritten(nest, merged)
     scope = in_nest(nest.around, tuple(all_axes(nest.axes, nest.nodes)))
@@ -314,17 +323,13 @@ def _rewritten(nest: Nest, rewrite: Rewrite) -> Nest:
     return replace(nest, axes=axes, nodes=nodes, offsets=offsets)
 
 
-SHORT = 32
-"""An axis along which results are contiguous is not split into parts that are shorter: neighbours share accesses."""
-
-
-def _parted(nest: Nest) -> Nest:
+def _parted(nest: Nest, shortest: int) -> Nest:
     """The nest with axes of results split in two where reads divide their index: `a floordiv 56` and `a mod 56` become
     axes of their own, so that reads walk them with constant steps.
     """
     numbers = (int(a.name[1:]) for a in all_axes(nest.axes, nest.nodes) if a.name[1:].isdigit())
     made = max(numbers, default=0) + 1
-    while (found := _divided(nest)) is not None:
+    while (found := _divided(nest, shortest)) is not None:
         axis, by = found
         names: list[str] = []
         while len(names) < 2:
@@ -345,7 +350,7 @@ def _parted(nest: Nest) -> Nest:
     return nest
 
 
-def _divided(nest: Nest) -> tuple[Axis, Expr] | None:
+def _divided(nest: Nest, shortest: int) -> tuple[Axis, Expr] | None:
     """An axis of the results and the largest number that divides both its index in reads and its size; None if there is
     none.
     """
@@ -355,7 +360,7 @@ def _divided(nest: Nest) -> tuple[Axis, Expr] | None:
         found = [
             by
             for by in dict.fromkeys(by for e in [*walked, *others] for by in _divisors_of(e, axis.name))
-            if is_part(nest, axis.count, by) and not (axis is lane and (by.as_int() or SHORT) < SHORT)
+            if is_part(nest, axis.count, by) and not (axis is lane and (by.as_int() or shortest) < shortest)
         ]
         if found:
             return axis, max(found, key=lambda by: nest.around.bounds(by)[1])
@@ -436,7 +441,7 @@ def merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr],
     fixed = frozenset[str]().union(*(e.symbols for e in others))
     for axis in axes:
         outer = found[-1] if found else None
-        if outer is not None and not {outer.name, axis.name} & fixed and _continue(outer, axis, walked, scope):
+        if outer is not None and not {outer.name, axis.name} & fixed and continues(outer, axis, walked, scope):
             put[outer.name] = const(0)
             found[-1] = Axis(axis.name, outer.count * axis.count)
         else:
@@ -444,7 +449,8 @@ def merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr],
     return tuple(found), put
 
 
-def _continue(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) -> bool:
+def continues(outer: Axis, inner: Axis, walked: Sequence[Expr], scope: Scope) -> bool:
+    """Whether each expression steps through two axes as through one."""
     for e in walked:
         a, b = step(e, outer.name), step(e, inner.name)
         if a is None or b is None or not scope.equal(a, b * inner.count):
