@@ -337,7 +337,7 @@ def wide_loss(operation: Any) -> Callable[..., tuple[Any, Any]]:
     """PyTorch's decomposition of a negative log likelihood, in f32 for 16-bit floats: their sum over a batch may be
     beyond f16, though the mean is not.
     """
-    decomposition: Any = torch.export.default_decompositions()[operation]
+    decomposition: Any = torch._decomp.decomposition_table[operation]
 
     def loss(x: Any, target: Any, weight: Any, *rest: Any) -> tuple[Any, Any]:
         weight = None if weight is None else _wide(weight)

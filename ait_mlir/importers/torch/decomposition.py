@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from typing import Any
 
 from ait_mlir.importers.torch import composed
@@ -67,11 +67,8 @@ def simpler(program: Any) -> Any:
             program = rewritten
     checking: set[Any] = set()
     for _ in range(4):
-        missing = {n.target for n in unsupported(program)}
-        with compositions():  # read inside the block: PyTorch's table includes the replaced compositions
-            table: dict[Any, Any] = {**torch.export.default_decompositions(), **composed.table()}
-        chosen = {op: table[op] for op in missing - checking if op in table}
-        if not chosen:
+        missing = {n.target for n in unsupported(program)} - checking
+        if not (chosen := _decompositions(missing)):
             break
         parts = _decomposed(program, chosen)
         if _checks_values(parts):  # these operations are reported by name, with their place in the model
@@ -79,6 +76,19 @@ def simpler(program: Any) -> Any:
             continue
         program = parts
     return _composed(program)
+
+
+def _decompositions(operations: Collection[Any]) -> dict[Any, Any]:
+    """The functions that compute some of `operations` by others: ours, else those of PyTorch. PyTorch goes through all
+    its operations before it answers, so it is asked once, and only about operations without a function of ours.
+    """
+    if not operations:
+        return {}
+    table: dict[Any, Any] = composed.table()
+    if not table.keys() >= set(operations):
+        with compositions():  # read inside the block: PyTorch's table includes the replaced compositions
+            table = {**torch.export.default_decompositions(), **table}
+    return {op: table[op] for op in operations if op in table}
 
 
 @contextlib.contextmanager
