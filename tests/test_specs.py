@@ -76,14 +76,14 @@ def test_the_sample_has_every_form_and_type(consumer: Consumer) -> None:
         assert found[op] == ({form for form, _ in keys}, {t for _, t in keys}), f"ait.{op}"
 
 
-def test_the_samples_of_cuda_and_hip_have_every_op_but_functions_and_together_every_form() -> None:
+def test_the_samples_of_cuda_and_hip_have_every_op_and_together_every_form_but_of_functions() -> None:
     cuda, rocm, both = sampled("cuda"), sampled("rocm"), sampled("cuda", "rocm")
     for op, spec in SPECS.items():
         for consumer, found in (("cuda", cuda), ("rocm", rocm)):
             assert bool(found[op][0]) == (consumer not in spec.without) or spec.is_function, f"ait.{op} on {consumer}"
         if "cuda" not in spec.without and "rocm" not in spec.without:
             forms = {form.name for row in ROWS if row.op == op for form in row.forms}
-            assert both[op][0] == forms, f"ait.{op}"
+            assert both[op][0] == forms or spec.is_function, f"ait.{op}"
 
 
 @pytest.mark.parametrize("consumer", TARGETS)

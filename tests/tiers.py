@@ -42,9 +42,9 @@ def pairs(forms: Sequence[K], types: Sequence[V], turn: int = 0) -> list[tuple[K
     return [(forms[i % len(forms)], types[(i + turn) % len(types)]) for i in range(count)]
 
 
-def every_other(names: Iterable[K], turn: int) -> set[K]:
-    """Half of the names: two consumers with different turns have them all."""
-    return {name for i, name in enumerate(names) if i % 2 == turn % 2}
+def one_in(count: int, names: Iterable[K], turn: int) -> set[K]:
+    """One of each `count` names: consumers with all the turns have all names."""
+    return {name for i, name in enumerate(names) if i % count == turn % count}
 
 
 def of_tier(cases: Mapping[K, V], sample: Iterable[K]) -> dict[K, V]:

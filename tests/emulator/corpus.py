@@ -144,14 +144,24 @@ def _check_drawn(drawn: Mapping[str, Drawn], library: Library, case: Case, name:
         found.spec.close.check_special(library, case, found.spec.special, found.type)
 
 
-def half(make: Callable[[], Iterator[tuple[str, Case]]], turn: int = 0) -> Callable[[], dict[str, Case]]:
-    """Of cases that cost the compiler much, every other one in `make test`."""
+def share(make: Callable[[], Iterator[tuple[str, Case]]], turn: int = 0, of: int = 2) -> Callable[[], dict[str, Case]]:
+    """Of cases that cost the compiler much, one in `of` in `make test`."""
 
     def made() -> dict[str, Case]:
         cases = dict(make())
-        return tiers.of_tier(cases, tiers.every_other(cases, turn))
+        return tiers.of_tier(cases, tiers.one_in(of, cases, turn))
 
     return made
+
+
+def on_both(
+    name: str, templates: Sequence[str], make: Callable[[], Mapping[str, Case]], check: Check
+) -> dict[str, Family]:
+    """A family of the same cases on both targets; in `make test` each has half of them."""
+    return {
+        f"{name}-{kind}": Family({kind: frozenset(templates)}, share(lambda: iter(make().items()), turn), check)
+        for turn, kind in enumerate(KINDS)
+    }
 
 
 def drawn_families(
@@ -426,8 +436,9 @@ FAMILIES = {
     **drawn_families("quantize"),
     **drawn_families("reduce", *REDUCE, cuda=["reduce_shared_columns_kernel"]),
     **drawn_families("cumulative", *CUMULATIVE, cuda=["cumulative_copied_columns_kernel"]),
-    "cumulative-chained": Family(
-        dict.fromkeys(KINDS, frozenset({"cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"})),
+    **on_both(
+        "cumulative-chained",
+        ("cumulative_chained_rows_kernel", "cumulative_chained_columns_kernel"),
         chained_cumsums,
         lambda library, case, name: SUMS.check(library, case, _type(name)),
     ),
@@ -438,9 +449,7 @@ FAMILIES = {
         lambda library, case, name: STATES.check(library, case, _type(name)),
     ),
     **drawn_families("sorting", *SORTING),
-    "masked": Family(
-        dict.fromkeys(KINDS, frozenset({"map_masked_kernel"})), lambda: dict(masked_cases()), check_masked
-    ),
+    **on_both("masked", ("map_masked_kernel",), masked_cases, check_masked),
     **drawn_families("view", *COPIES),
     "copies": Family(
         dict.fromkeys(KINDS, frozenset({"copy_pieces_kernel", "copy_strided_kernel"})),
@@ -478,22 +487,22 @@ FAMILIES = {
     ),
     "row-cuda": Family(
         {"cuda": frozenset({"row_bulk_kernel", "row_ring_kernel", "row_split_kernel", "row_kernel"})},
-        half(_rows),
+        share(_rows, of=3),
         within(ROW_ULPS, ROW_FLOOR),
     ),
-    "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, half(_rows, 1), within(ROW_ULPS, ROW_FLOOR)),
+    "row-rocm": Family({"rocm": frozenset({"row_kernel"})}, share(_rows, 1, of=4), within(ROW_ULPS, ROW_FLOOR)),
     "group-norm-cuda": Family(
         {"cuda": frozenset({"group_norm_cluster_kernel"})},
-        half(lambda: iter(group_norm_cases().items())),
+        share(lambda: iter(group_norm_cases().items())),
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "group-norm-rocm": Family(
         {"rocm": frozenset({"group_norm_cluster_kernel"})},
-        half(lambda: iter(group_norm_cases(clusters=False).items()), 1),
+        share(lambda: iter(group_norm_cases(clusters=False).items()), 1, of=4),
         within(ROW_ULPS, ROW_FLOOR),
     ),
     "conv-mma": Family(
-        {"cuda": frozenset({"conv_mma_kernel"})}, half(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
+        {"cuda": frozenset({"conv_mma_kernel"})}, share(lambda: mma_cases("cuda")), within(CONTRACTION_ULPS, GEMM_FLOOR)
     ),
     "conv-grouped": Family(
         {"cuda": frozenset({"conv_grouped_kernel"})},
@@ -503,7 +512,7 @@ FAMILIES = {
     **{
         f"conv-planes-{kind}": Family(
             {kind: frozenset({"conv_planes_kernel"})},
-            half(lambda kind=kind: planes_cases(kind), turn),
+            share(lambda kind=kind: planes_cases(kind), turn, of=2 + 2 * turn),
             within(CONTRACTION_ULPS, GEMM_FLOOR),
         )
         for turn, kind in enumerate(KINDS)
@@ -515,23 +524,26 @@ FAMILIES = {
     ),
     "conv-hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel"})},
-        half(lambda: hopper_cases("cuda")),
+        share(lambda: hopper_cases("cuda")),
         within(CONTRACTION_ULPS, GEMM_FLOOR),
     ),
-    "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, half(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "tiles": Family({"cuda": frozenset({"gemm_mma_kernel"})}, share(_tiles), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     **{
         f"loops-{kind}": Family(
             {kind: frozenset()},
-            half(lambda kind=kind: iter({**dict(loops.cases(TARGETS[kind])), **_random_loops(kind)}.items()), turn),
+            share(
+                lambda kind=kind: iter({**dict(loops.cases(TARGETS[kind])), **_random_loops(kind)}.items()),
+                turn,
+                of=2 + 2 * turn,
+            ),
             loops.check_loops,
         )
         for turn, kind in enumerate(KINDS)
     },
-    "reduce-split": Family(
-        dict.fromkeys(
-            KINDS, frozenset({"reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"})
-        ),
-        lambda: dict(split_cases()),
+    **on_both(
+        "reduce-split",
+        ("reduce_part_rows_kernel", "reduce_part_columns_kernel", "reduce_join_kernel"),
+        split_cases,
         check_split,
     ),
     "stream": Family(
@@ -540,7 +552,7 @@ FAMILIES = {
     "hopper-bytes": Family({"cuda": frozenset({"gemm_wgmma_kernel"})}, lambda: dict(_hopper_bytes()), _check_sums),
     "scaled": Family(
         {"cuda": frozenset({"gemm_mma_kernel", "gemm_wgmma_kernel"})},
-        half(lambda: iter(scaled_cases(few=True).items())),
+        share(lambda: iter(scaled_cases(few=True).items())),
         lambda library, case, name: SCALED_GEMM.close.on_gpu().check(library, case, _type(name)),
         arguments=("ScaledProduct", "InScaledMatrices"),
     ),
@@ -551,10 +563,10 @@ FAMILIES = {
     ),
     "hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel", "align_rows_kernel"})},
-        half(_hoppers),
+        share(_hoppers, of=3),
         _check_hopper,
     ),
-    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, half(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),
+    "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, share(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),
     "split": Family(
         {"cuda": frozenset({"attention_split_kernel"})},
         lambda: dict(_splits()),
@@ -562,8 +574,8 @@ FAMILIES = {
     ),
     "flash": Family(
         {"cuda": frozenset({"attention_hopper_kernel"})},
-        half(_hopper_attentions),
+        share(_hopper_attentions, of=3),
         within(CONTRACTION_ULPS, ATTENTION_FLOOR),
     ),
-    "flash-ragged": Family({"cuda": frozenset({"attention_hopper_kernel"})}, half(_ragged_attentions), _check_ragged),
+    "flash-ragged": Family({"cuda": frozenset({"attention_hopper_kernel"})}, share(_ragged_attentions), _check_ragged),
 }

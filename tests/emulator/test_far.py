@@ -29,7 +29,7 @@ RUNS = [
     for name, family in FAMILIES.items()
     for kind in KINDS
     for number in (0, 1)
-    if kind in family.templates and name not in LEFT_OUT
+    if kind in family.templates and name.removesuffix(f"-{kind}") not in LEFT_OUT
 ]
 
 
