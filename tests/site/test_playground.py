@@ -15,6 +15,7 @@ from ait_mlir.options import CompileOptions
 from ait_mlir.tools import playground
 from ait_mlir.tools.language.tokens import scan
 from docs.playground import build
+from tests import tiers
 from tests.site.browser import browser, chromium, served
 
 ROOT = Path(__file__).parents[2]
@@ -116,9 +117,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_page_answers_as_the_package_does(page: Path) -> None:
+COMPARED = {"a model and a script": [0, -1], "all": range(len(EXAMPLES))}
+
+
+@pytest.mark.parametrize("name", tiers.params(COMPARED, ["a model and a script"]))
+def test_page_answers_as_the_package_does(page: Path, name: str) -> None:
     """Python in WebAssembly, without NumPy and other packages, makes the same texts; a script without them says so."""
-    asked = [{"text": e["text"], "kind": e["kind"]} for e in EXAMPLES] + [{"text": FFN, "target": "cpu"}]
+    asked = [{"text": EXAMPLES[i]["text"], "kind": EXAMPLES[i]["kind"]} for i in COMPARED[name]]
+    asked.append({"text": FFN, "target": "cpu"})
     missing = [
         ({"text": "import torch", "kind": "python"}, "torch is not in this page"),
         ({"text": "import numpy\nnumpy.zeros(3)", "kind": "python"}, "numpy is not in this page"),
