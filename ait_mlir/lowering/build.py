@@ -121,8 +121,9 @@ def sources_digest(sources: Mapping[str, str], target: Target) -> str:
 
 
 def _flags(tools: Toolchain) -> Iterator[str]:
-    """The compiler's flags without the path of our headers; for a key their text counts, not their path."""
-    return (flag for flag in tools.compile_flags if flag != str(cpp_root() / "include"))
+    """The compiler's flags without the paths of our headers; for a key their text counts, not their paths."""
+    ours = {str(cpp_root() / name) for name in ("include", "src")}
+    return (flag for flag in tools.compile_flags if flag not in ours)
 
 
 def header_tree() -> str:
@@ -263,7 +264,7 @@ def _runtime_units(
 
     def unit(path: Path) -> Unit:
         used = common if path.parent == root / "src" else tools  # all runtime libraries share these objects
-        return Unit(path, _digest(used.identity, *used.compile_flags, headers, path.read_text()), used)
+        return Unit(path, _digest(used.identity, *_flags(used), headers, path.read_text()), used)
 
     return [unit(path) for path in (*sources, *more)]
 
@@ -280,7 +281,8 @@ def _runtime_flags() -> list[str]:
     from tvm_ffi import libinfo
 
     root = cpp_root()
-    flags = [f"-O{min(optimization(), 2)}", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
+    level = min(max(optimization(), 1), 2)  # the headers of tvm-ffi need inlining
+    flags = [f"-O{level}", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"]
     flags += ["-I", str(root / "include"), "-I", str(root / "src")]
     return flags + [flag for path in libinfo.include_paths() for flag in ("-isystem", path)]
 
