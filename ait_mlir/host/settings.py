@@ -9,13 +9,13 @@ from pathlib import Path
 from ait_mlir.errors import InputError
 
 
-def whole_number(name: str, largest: int) -> int | None:
-    """The number in a variable; None if it is not set. Raises `InputError` unless it is 1 to `largest`."""
+def whole_number(name: str, largest: int, least: int = 1) -> int | None:
+    """The number in a variable; None if it is not set. Raises `InputError` unless it is `least` to `largest`."""
     text = os.environ.get(name)
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= largest):
-        raise InputError(f"{name} is {text!r}, expected a whole number from 1 to {largest}")
+    if not (text.isascii() and text.isdecimal() and least <= int(text) <= largest):
+        raise InputError(f"{name} is {text!r}, expected a whole number from {least} to {largest}")
     return int(text)
 
 

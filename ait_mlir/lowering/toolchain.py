@@ -80,9 +80,10 @@ class Toolchain:
 def optimization() -> int:
     """The optimization level for g++: `AIT_OPTIMIZE`, or 3 if it is not set.
 
-    Raises `InputError` unless it is 1, 2 or 3.
+    Raises `InputError` unless it is 0, 1, 2 or 3.
     """
-    return whole_number("AIT_OPTIMIZE", 3) or 3
+    level = whole_number("AIT_OPTIMIZE", 3, least=0)
+    return 3 if level is None else level
 
 
 def cpp_root() -> Path:

@@ -52,7 +52,9 @@ def test_how_far_code_is_optimized(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("AIT_OPTIMIZE")
     assert levels() == ["-O3", "-O2"]
     monkeypatch.setenv("AIT_OPTIMIZE", "0")
-    with pytest.raises(InputError, match="AIT_OPTIMIZE is '0', expected a whole number from 1 to 3"):
+    assert levels() == ["-O0", "-O1"]
+    monkeypatch.setenv("AIT_OPTIMIZE", "4")
+    with pytest.raises(InputError, match="AIT_OPTIMIZE is '4', expected a whole number from 0 to 3"):
         build.build_library({"a.cc": "int a;"}, Target("cpu", "native"), tmp_path)
 
 
