@@ -19,12 +19,17 @@ from ait_mlir.lowering.kernels.gemm_tiles import GemmTile
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.checks import verify_plan
 from ait_mlir.passes.pipelines import PHASES
+from tests import tiers
 from tests.generator import random_graph
 
 ROOT = Path(__file__).parents[2]
 TO_PLANNED = PHASES[: PHASES.index("planned") + 1]
 TEXTS = {name: (ROOT / "examples" / f"{name}.mlir").read_text() for name in ("ffn", "bert_layer")}
-TEXTS |= {f"random {seed}": random_graph(seed) for seed in (1, 5, 23, 60, 77, 97)}
+RANDOM = {f"random {seed}": random_graph(seed) for seed in (1, 5, 23, 60, 77, 97)}
+TAKEN_UP = [(name, target) for name in (*TEXTS, *RANDOM) for target in ("cpu", "cuda")]
+SAMPLED = TAKEN_UP[: 2 * len(TEXTS)] + TAKEN_UP[2 * len(TEXTS) :: 3]
+"""The examples for both targets, and of the random graphs some for each."""
+TEXTS |= RANDOM
 
 
 def sources(text: str, start: str, target: str) -> dict[str, str]:
@@ -39,8 +44,7 @@ def sources(text: str, start: str, target: str) -> dict[str, str]:
         return {"error": str(e).split(": ", 1)[1]}
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("name", "target"), tiers.params(TAKEN_UP, SAMPLED))
 def test_every_phase_taken_up_gives_the_same_code(name: str, target: str) -> None:
     expected = sources(TEXTS[name], "imported", target)
     for phase in TO_PLANNED:

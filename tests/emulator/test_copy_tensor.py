@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import tiers
 from tests.emulator.corpus import KINDS
 from tests.emulator.library import EmulatedLibrary, Kind, extent_bytes
 from tests.kernels.harness import PRELUDE
@@ -41,7 +42,7 @@ LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[slice, ...], tuple[int, ...]]] =
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
 def test_a_copy_has_the_elements_of_the_tensor(kind: Kind, tmp_path: Path) -> None:
     library = EmulatedLibrary([], tmp_path, kind, sources={"copies.cc": SOURCE})
     rng = np.random.default_rng(0)

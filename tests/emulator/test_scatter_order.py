@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from ait_mlir.lowering.kernels import kernels_for
+from tests import tiers
 from tests.emulator.corpus import KINDS
 from tests.emulator.library import TARGETS, EmulatedLibrary, Kind
 from tests.kernels.library_gemm import on_kernel
 from tests.kernels.scatter import added_along, check_order, elements_added, in_order, rows_added, sums
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
 def test_sums_have_the_bits_of_one_place_after_the_other(kind: Kind, tmp_path: Path) -> None:
     cases = sums()
     library = EmulatedLibrary([case for case, _, _ in cases], tmp_path, kind)

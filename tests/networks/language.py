@@ -122,7 +122,7 @@ TINY_MAMBA = {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, "vocab
 TINY_MAMBA |= {"time_step_rank": 4, **SPECIAL}
 
 ENCODERS = {
-    "bert": network("bert", with_mask, ENCODER, sampled=True),
+    "bert": network("bert", with_mask, ENCODER),
     "roberta": network("roberta", with_mask, ENCODER),
     "albert": network("albert", with_mask, ENCODER, embedding_size=32),
     "electra": network("electra", with_mask, ENCODER, embedding_size=32),
@@ -147,7 +147,7 @@ ENCODERS = {
 }
 
 DECODERS = {
-    "llama": network("llama", with_mask, GROUPED, sampled=True),
+    "llama": network("llama", with_mask, GROUPED),
     "gpt_oss": network("gpt_oss", with_mask, HEADS, EXPERTS, sliding_window=8),
     "gpt2": network("gpt2", with_mask, GPT2),
     "gpt_neo": network(

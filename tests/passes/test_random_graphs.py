@@ -13,7 +13,7 @@ from tests.lit.round_trip import check_round_trip
 BATCHES, PER_BATCH = 10, 20
 
 
-@pytest.mark.parametrize("batch", tiers.params(range(BATCHES), range(0, BATCHES, 2)))
+@pytest.mark.parametrize("batch", tiers.params(range(BATCHES), range(0, BATCHES, 4)))
 def test_random_graphs(batch: int) -> None:
     checks = 0
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
