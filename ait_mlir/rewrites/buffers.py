@@ -28,6 +28,7 @@ from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp, kernel_named, p
 from ait_mlir.dialects.ait_rt.types import BufferType
 from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.choices import Selected
+from ait_mlir.lowering.kernels.amounts import FEW_ELEMENTS
 from ait_mlir.lowering.module_target import target_of
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -105,10 +106,6 @@ def write_permuted(p: PatternBuilder) -> None:
 REMOVE_COPIES = patterns(read_in_place, write_output, write_reshaped, write_in_place, write_permuted)
 
 # ** constraints **
-
-FEW_ELEMENTS = 1 << 16
-"""A GPU stores so many elements, each in a sector of its own, in less time than it starts a launch."""
-
 
 def strides_of(buffer: SSAValue) -> Shape:
     """The strides of a buffer: its view's, or row-major."""

@@ -16,6 +16,18 @@ builtin.module attributes {ait.target = "cuda", ait.arch = "sm_90a"} {
     %2 = ait.grid_sample linear zeros %0, %1 : !ait.tensor<257 x 4 x 6 x 16 x f32>
     ait_rt.return %2 : !ait.tensor<257 x 4 x 6 x 16 x f32>
   }
+  ait_rt.kernel @few_sums "native" {} (%0: !ait.tensor<64 x 32 x f32>) {
+    %1 = ait.cumulative sum %0 dim 1 : !ait.tensor<64 x 32 x f32>
+    ait_rt.return %1 : !ait.tensor<64 x 32 x f32>
+  }
+  ait_rt.kernel @many_sums "native" {} (%0: !ait.tensor<4096 x 32 x f32>) {
+    %1 = ait.cumulative sum %0 dim 1 : !ait.tensor<4096 x 32 x f32>
+    ait_rt.return %1 : !ait.tensor<4096 x 32 x f32>
+  }
+  ait_rt.kernel @columns "native" {} (%0: !ait.tensor<4096 x 32 x 1 x f32>) {
+    %1 = ait.cumulative sum %0 dim 0 : !ait.tensor<4096 x 32 x 1 x f32>
+    ait_rt.return %1 : !ait.tensor<4096 x 32 x 1 x f32>
+  }
 
   // CHECK-LABEL: ait_rt.program @few_elements
   ait_rt.program @few_elements arena (0) {
@@ -55,5 +67,50 @@ builtin.module attributes {ait.target = "cuda", ait.arch = "sm_90a"} {
     ait_rt.launch @sample ins(%x, %g) outs(%a) workspace() stream 0
     %t = ait_rt.view %a offset (0) strides [384, 1, 96, 16] : !ait_rt.buffer<257 x 16 x 4 x 6 x f32>
     ait_rt.copy %t to %y
+  }
+
+  // Cumulative sums read few elements in any order.
+  // CHECK-LABEL: ait_rt.program @few_cumulative
+  ait_rt.program @few_cumulative arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<32 x 64 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<64 x 32 x f32>
+    // CHECK-NOT: ait_rt.copy
+    %t = ait_rt.view %x offset (0) strides [1, 64] : !ait_rt.buffer<64 x 32 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<64 x 32 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @few_sums ins(%a) outs(%y) workspace() stream 0
+  }
+
+  // Many are copied first, unless neighbours in memory are neighbours along the last dim.
+  // CHECK-LABEL: ait_rt.program @many_cumulative
+  ait_rt.program @many_cumulative arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<32 x 4096 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4096 x 32 x f32>
+    // CHECK: ait_rt.copy
+    %t = ait_rt.view %x offset (0) strides [1, 4096] : !ait_rt.buffer<4096 x 32 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<4096 x 32 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @many_sums ins(%a) outs(%y) workspace() stream 0
+  }
+  // CHECK-LABEL: ait_rt.program @part_cumulative
+  ait_rt.program @part_cumulative arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4096 x 64 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4096 x 32 x f32>
+    // CHECK: [[T:%.*]] = ait_rt.view %x offset (32) strides [64, 1]
+    // CHECK-NEXT: ait_rt.launch @many_sums ins([[T]]) outs(%y)
+    %t = ait_rt.view %x offset (32) strides [64, 1] : !ait_rt.buffer<4096 x 32 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<4096 x 32 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @many_sums ins(%a) outs(%y) workspace() stream 0
+  }
+  // CHECK-LABEL: ait_rt.program @cumulative_of_columns
+  ait_rt.program @cumulative_of_columns arena (0) {
+    %x = ait_rt.input "x" : !ait_rt.buffer<4096 x 64 x f32>
+    %y = ait_rt.output "y" : !ait_rt.buffer<4096 x 32 x 1 x f32>
+    // CHECK-NOT: ait_rt.copy
+    %t = ait_rt.view %x offset (0) strides [64, 1, 7] : !ait_rt.buffer<4096 x 32 x 1 x f32>
+    %a = ait_rt.alloc : !ait_rt.buffer<4096 x 32 x 1 x f32>
+    ait_rt.copy %t to %a
+    ait_rt.launch @columns ins(%a) outs(%y) workspace() stream 0
   }
 }

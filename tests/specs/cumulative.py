@@ -44,6 +44,9 @@ CUMULATIVE = Spec(
         form("wide", "cumulative sum %a dim 0", "s x 264 x T"),
         form("wide-words", "cumulative sum %a dim 0 exclusive", "s x 264 x T", types=("f16", "f32"), both=True),
         form("vector", "cumulative sum %a dim 0", "s x T"),
+        form("short", "cumulative sum %a dim 2", "b x s x 16 x T"),
+        form("short-odd", "cumulative sum %a dim 2 exclusive reverse", "b x s x 9 x T"),
+        form("single", "cumulative sum %a dim 2", "b x s x 3 x T", types=("f16",)),
         form("one", "cumulative sum %a dim 1", "b x s x 1 x T"),
         form("view", "cumulative sum %a dim 1", "b x s x T", strides={0: ("s + 3", "1")}, offset=1),
         form(

@@ -9,6 +9,9 @@ from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dims import Scope
 
+FEW_ELEMENTS = 1 << 16
+"""A GPU accesses so many elements, each in a sector of its own, in less time than it starts a launch."""
+
 
 def estimate_env(scope: Scope) -> dict[str, int]:
     """The dims at which estimates are made: the largest hint, else the maximum."""

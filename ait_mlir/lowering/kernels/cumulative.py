@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ait_mlir.dialects.ait.cumulative import CumulativeOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.dims import Expr, ceildiv, const, product
-from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
+from ait_mlir.dims import Expr, Scope, ceildiv, const, product
+from ait_mlir.lowering.kernels.amounts import FEW_ELEMENTS, bytes_moved, element_bytes, estimate_env
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
 from ait_mlir.lowering.kernels.loops import collapse, nest, operand, single, sizes
 
 REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "logsumexp": "LogSumExp"}
@@ -26,6 +26,17 @@ class CumulativeKernel(Kernel[CumulativeOp]):
     function = "cumulative"
     more = ""
     """Further arguments of the C++ function, after the operands."""
+    takes_length = True
+    """Whether the C++ function of a GPU takes the length of a row as a parameter of its template, too."""
+
+    def accepts(self, op: CumulativeOp, position: int, strides: Strides, scope: Scope) -> bool:
+        """Whether neighbours in memory are neighbours along the last dim, for a copy costs less than elements that lie
+        apart, each of which moves a sector. A few elements may lie apart."""
+        if self.row_major:
+            return super().accepts(op, position, strides, scope)
+        dims = tensor_type(op.input).dims
+        last = next((s for d, s in zip(reversed(dims), reversed(strides), strict=True) if d.as_int() != 1), const(1))
+        return last.as_int() == 1 or scope.le(product(dims), FEW_ELEMENTS)
 
     def seconds(self, op: CumulativeOp, target: Target) -> float:
         rate = min(target.bandwidth, blocks(op) * BLOCK_RATE) if target.is_gpu else target.bandwidth
@@ -40,9 +51,10 @@ class CumulativeKernel(Kernel[CumulativeOp]):
         columns = all(s.as_int() == 1 for s in kept[-1].strides) and any(s.as_int() != 1 for s in along.strides)
         flags = (op.exclusive is not None, op.reverse is not None, columns)
         template = ", ".join([f"ait::{REDUCTIONS[op.kind.data]}", *("true" if f else "false" for f in flags)])
+        length = f", {along.size.as_int() or 0}" if self.takes_length and launch.target.is_gpu else ""
         return launch.call(
             self.function,
-            f"{self.function}<{template}>(ctx, {sizes(nested, dims)}, "
+            f"{self.function}<{template}{length}>(ctx, {sizes(nested, dims)}, "
             f"{operand(x.name, nested, 0, dims)}, {operand(y.name, nested, 1, dims)}{self.more})",
         )
 
@@ -54,6 +66,7 @@ class ChainedCumulative(CumulativeKernel):
     name = "cumulative_chained"
     function = "cumulative_chained"
     more = ", workspace"
+    takes_length = False
     gpu_only = True
     row_major = True  # as `chained_bytes` counts
 

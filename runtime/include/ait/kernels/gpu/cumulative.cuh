@@ -14,9 +14,9 @@
 
 namespace ait::gpu {
 
-/// Each `kLanes` lanes of a warp have a row, and `kAhead` chunks of it at once.
+/// Each `kLanes` lanes of a warp have a row, and `kAhead` chunks of it at once. No row has more than `most` chunks.
 template <class R, bool kExclusive, bool kReverse, int kLanes, int kAhead, int kVec, int kOuter, class In, class Out>
-__global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<kOuter, 1> space, In in, Out out) {
+__global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<kOuter, 1> space, int64_t most, In in, Out out) {
   using Row = detail::ScanRow<R, kVec, kReverse, In, Out>;
   using A = typename Row::A;
   const A none = detail::scan_start<R, In>();
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kScanThreads) cumulative_rows_kernel(RowSpace<
   allow_next();
   const int lane = threadIdx.x % kLanes;
   // All lanes of a warp walk on together, for they take part in each other's shuffles.
-  const int64_t most = (space.length + 2 * (kVec - 1)) / kVec, last = (space.rows + kRows - 1) / kRows * kRows;
+  const int64_t last = (space.rows + kRows - 1) / kRows * kRows;
   for (int64_t index = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes; index < last; index += static_cast<int64_t>(gridDim.x) * kRows) {
     int64_t coordinate[kOuter];
     coordinates<kOuter>(index < space.rows ? index : 0, space.outer, coordinate);
@@ -137,7 +137,22 @@ bool may_access_columns(const RowSpace<kOuter, 1>& space, const Op& operand) {
   return aligned && space.rows >= kTileColumns<kVec>;
 }
 
-template <class R, bool kExclusive, bool kReverse, int kLanes, int kAhead, int kVec, int kOuter, class In, class Out>
+/// @brief The most chunks that a row is cut into: one more than of an aligned row if not all rows are aligned.
+template <int kVec, int kOuter, class In>
+int64_t most_chunks(const RowSpace<kOuter, 1>& space, const In& in) {
+  constexpr int64_t kSize = sizeof(typename In::Value), kAlign = kSize * kVec;
+  bool aligned = reinterpret_cast<uintptr_t>(in.data) % kAlign == 0;
+  for (int d = 0; d < kOuter; ++d) aligned = aligned && (space.outer[d] == 1 || in.strides[d] * kSize % kAlign == 0);
+  return (space.length + (aligned ? 1 : 2) * (kVec - 1)) / kVec;
+}
+
+/// @brief Whether rows of `kLength` elements, any number of them if 0, may be cut into more than `kBelow` and at most `kUpTo` chunks.
+template <int64_t kLength, int kVec, int64_t kBelow, int64_t kUpTo>
+inline constexpr bool kMayBeCut = kLength == 0 || ((kLength + kVec - 1) / kVec <= kUpTo && (kLength + 2 * (kVec - 1)) / kVec > kBelow);
+
+/// @brief The rows of at most `kLanes` times `kAhead` chunks, else those of more: `kLanes` and `kAhead` grow along the ways to share a row. Ways that rows
+/// of a fixed length cannot take are not compiled.
+template <class R, bool kExclusive, bool kReverse, int64_t kLength, int kLanes, int kAhead, int64_t kBelow, int kVec, int kOuter, class In, class Out>
 int32_t launch_scan_rows(const Context& ctx, const RowSpace<kOuter, 1>& space, const In& in, const Out& out) {
   LaunchConfig config;
   config.block = dim3(kScanThreads);
@@ -146,8 +161,22 @@ int32_t launch_scan_rows(const Context& ctx, const RowSpace<kOuter, 1>& space, c
     config.grid = dim3(ceil_div(space.rows, 1, 1 << 20));
     return launch(ctx, config, cumulative_blocks_kernel<R, kExclusive, kReverse, kVec, kOuter, In, Out>, space, in, out);
   } else {
-    config.grid = dim3(ceil_div(space.rows, kScanThreads / kLanes, 1 << 20));
-    return launch(ctx, config, cumulative_rows_kernel<R, kExclusive, kReverse, kLanes, kAhead, kVec, kOuter, In, Out>, space, in, out);
+    constexpr int64_t kUpTo = kLanes * kAhead;
+    const int64_t most = most_chunks<kVec>(space, in);
+    if constexpr (kMayBeCut<kLength, kVec, kBelow, kUpTo>) {
+      if (most <= kUpTo) {
+        config.grid = dim3(ceil_div(space.rows, kScanThreads / kLanes, 1 << 20));
+        return launch(ctx, config, cumulative_rows_kernel<R, kExclusive, kReverse, kLanes, kAhead, kVec, kOuter, In, Out>, space, most, in, out);
+      }
+    }
+    constexpr bool kWhole = kLanes == kWarpSize;
+    constexpr int kNextLanes = !kWhole ? (kLanes < 8 ? 2 * kLanes : kWarpSize) : kAhead < 4 ? kWarpSize : kScanThreads;
+    constexpr int kNextAhead = kWhole && kAhead < 4 ? 2 * kAhead : 1;
+    if constexpr (kMayBeCut<kLength, kVec, kUpTo, INT64_MAX>) {
+      return launch_scan_rows<R, kExclusive, kReverse, kLength, kNextLanes, kNextAhead, kUpTo, kVec>(ctx, space, in, out);
+    } else {
+      return 0;  // no row has so many elements
+    }
   }
 }
 
@@ -178,7 +207,8 @@ int32_t launch_scan_columns(const Context& ctx, const RowSpace<kOuter, 1>& space
 /// @tparam kExclusive without in[..., i] itself
 /// @tparam kReverse from the last element to the first
 /// @tparam kColumns whether the last but one dim has neighbours in memory, in both operands, and not the last
-template <class R, bool kExclusive, bool kReverse, bool kColumns, size_t kRank, class In, class Out>
+/// @tparam kLength the last of `sizes`, if it is the same in each run; else 0
+template <class R, bool kExclusive, bool kReverse, bool kColumns, int64_t kLength, size_t kRank, class In, class Out>
 int32_t cumulative(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, const Out& out) {
   constexpr int kOuter = static_cast<int>(kRank) - 1;
   const auto space = detail::scan_space<kOuter>(sizes);
@@ -193,11 +223,7 @@ int32_t cumulative(const Context& ctx, const int64_t (&sizes)[kRank], const In& 
     return detail::launch_scan_columns<R, kExclusive, 1>(ctx, space, from, to);
   } else {
     constexpr int kVec = In::kInner == Inner::unit ? vector_width<In>() : 1;
-    if (space.length <= 8 * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, 8, 1, kVec>(ctx, space, in, out);
-    if (space.length <= kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 1, kVec>(ctx, space, in, out);
-    if (space.length <= 2 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 2, kVec>(ctx, space, in, out);
-    if (space.length <= 8 * kWarpSize * kVec) return detail::launch_scan_rows<R, kExclusive, kReverse, kWarpSize, 4, kVec>(ctx, space, in, out);
-    return detail::launch_scan_rows<R, kExclusive, kReverse, kScanThreads, kScanAhead<kVec>, kVec>(ctx, space, in, out);
+    return detail::launch_scan_rows<R, kExclusive, kReverse, kLength, 1, 1, 0, kVec>(ctx, space, in, out);
   }
 }
 
