@@ -84,11 +84,13 @@ JOIN = 0.3e-6
 
 @dataclass(frozen=True)
 class Work:
-    """A read, how often it is executed, and the axis along which threads are neighbours."""
+    """A read, how often it is executed, and the axis along which threads are neighbours; beyond its end they continue
+    along `axes`, by default those of the results."""
 
     read: Read
     times: float
     lane: Axis | None
+    axes: tuple[Axis, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +170,16 @@ class Estimate:
             return False
         return lanes == 1 or alignment(self.nest, offset, lane.name, lanes) is not None
 
-    def executed(self, nodes: tuple[Node, ...], times: float, lane: Axis | None) -> list[Work]:
-        """The reads of nodes that run `times` times, with neighbouring threads along `lane`."""
+    def executed(
+        self, nodes: tuple[Node, ...], times: float, lane: Axis | None, axes: tuple[Axis, ...] | None = None
+    ) -> list[Work]:
+        """The reads of nodes that run `times` times, with neighbouring threads along `lane`, then along `axes`."""
         found: list[Work] = []
         for node in nodes:
             if isinstance(node, Read):
-                found.append(Work(node, times, lane))
+                found.append(Work(node, times, lane, axes))
             elif isinstance(node, Fold):
-                found += self.executed(node.nodes, times * self.points(node.axes), lane)
+                found += self.executed(node.nodes, times * self.points(node.axes), lane, axes)
         return found
 
     def seconds(
@@ -187,10 +191,11 @@ class Estimate:
         chunk: float,
         far_rate: float = L2_SHARE,
         runs: Mapping[int, int] = MappingProxyType({}),
+        axes: tuple[Axis, ...] | None = None,
     ) -> float:
         """Seconds of `threads` threads that each have `chunk` bytes in flight. Sectors that the first-level cache does
         not have come at `far_rate` times the rate of the memory. `runs`: of results that turn in shared memory, the
-        neighbours that are stored together.
+        neighbours that are stored together. `axes`: along which threads store neighbours, beyond the end of `lane`.
         """
         target = self.target
         moved = self.moved
@@ -202,7 +207,7 @@ class Estimate:
                 asked += width * len(fewer.starts) * fewer.count / lanes * work.times
                 continue
             near, beyond = self.sectors(
-                work.read.offset, width, work.lane, lanes, self.is_vector(work.read.offset, work.lane, lanes)
+                work.read.offset, width, work.lane, lanes, self.is_vector(work.read.offset, work.lane, lanes), work.axes
             )
             asked += near * work.times
             if beyond > 2 * width:
@@ -215,7 +220,7 @@ class Estimate:
                 beyond = math.ceil(runs[i] * width / SECTOR) * SECTOR / runs[i]
                 near = beyond + TURNED * width
             else:
-                near, beyond = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes))
+                near, beyond = self.sectors(offset, width, lane, lanes, self.is_vector(offset, lane, lanes), axes)
             asked += near * stored
             if beyond > 2 * width:
                 scattered += beyond * stored
@@ -417,7 +422,9 @@ class Estimate:
             points = self.points(each.axes)
             place = each.axes.index(best_lane(self.nest, each.axes) or each.axes[-1])
             for axes, nodes in nodes_of(each, rows):
-                for work in self.executed(nodes, count * points, lane if columns else axes[place]):
+                for work in self.executed(
+                    nodes, count * points, lane if columns else axes[place], None if columns else axes
+                ):
                     key = (work.read.tensor, points)
                     if key in before:
                         again += work.times * BY_IR[work.read.element].bytes
@@ -435,12 +442,14 @@ class Estimate:
         joins = len(rows.steps) * JOIN * waves * (1 + block / 256)
         serial = max(0.0, chunks - 8) * LATENCY / 8
         read_again = 0.0 if kept.slots else again / (L2_SHARE * self.target.bandwidth)
-        work = self.row_instructions(rows, count, kept.skipped) / (INSTRUCTION_RATE * self.target.multiprocessors)
+        busy_processors = min(self.target.multiprocessors, max(1.0, total / block))
+        work = self.row_instructions(rows, count, kept.skipped) / (INSTRUCTION_RATE * busy_processors)
         width = max(widest, kept.bytes(0)) if kept.put else widest
         held = max(1.0, chunks * lanes * width / MOST_HELD) if kept.slots and not columns else 1.0
         shares = not columns and self.moved > self.target.row.l2_bytes
         far_rate = SCATTERED_READS if shares else L2_SHARE
-        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate, runs), work * held)
+        beside = None if columns else tuple(rows.rest)
+        seconds = max(self.seconds(works, lane, lanes, total * busy, chunk, far_rate, runs, beside), work * held)
         if chunks > 8 and waves < 8:  # the last blocks of long rows have the card to themselves
             seconds *= math.ceil(waves) / waves
         return seconds + joins + serial * waves + read_again
