@@ -101,7 +101,9 @@ def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) ->
 
 
 def _times(options: CompileOptions) -> str:
-    """The state of the times that `options` choose kernels by: the cache of times, and what times of it count here."""
+    """The state of the measured times by which `options` choose kernels: the file of times, and the setting that makes
+    them valid.
+    """
     selection = options.selection()
     if "measure=" not in selection and "known=" not in selection:
         return ""
@@ -141,7 +143,7 @@ def _members(plan: Plan) -> Iterator[tuple[str, Any]]:
 
 
 def _plan_of(members: Mapping[str, Any]) -> Plan:
-    """The plan of a JSON object that `_members` made: its file has the digest with which it was written."""
+    """The plan that `_members` wrote as a JSON object. The caller has checked the digest of the file."""
     literals = cast("Mapping[str, tuple[list[Any], list[int], str]]", members["literals"])
     return Plan(
         name=members["name"],

@@ -98,11 +98,12 @@ def centred_product(
     scales: Sequence[SSAValue] = (),
     element: Attribute = i32,
 ) -> SSAValue:
-    """(x - x_zero) @ (y - y_zero) of integers of 8 bits, added in i32, with `rows` (x - x_zero) @ (y - y_zero)^T; then
-    times the scales, as numbers of a float type `element`. Floats of 8 bits have no zero points.
+    """(x - x_zero) @ (y - y_zero) of 8-bit integers, summed in i32; with `rows` (x - x_zero) @ (y - y_zero)^T.
 
-    The zero points broadcast to x and y and are equal along the sums; the scales broadcast to the product. The sums of
-    rows and columns make up for zero points: those of a weight are known before the run.
+    With `scales` the product is multiplied by them, and has the float type `element`. The zero points broadcast to x
+    and y and are equal along the summed dim; the scales broadcast to the product. Floats of 8 bits have no zero points.
+    The zero points are subtracted after the product, by sums of rows and columns: those of a weight are known before
+    the run.
     """
     op_class = GemmOp if tensor_type(y).rank == 2 else BmmOp
     plain = op_class("rcr" if rows else "rrr", x, y)

@@ -200,9 +200,10 @@ def mostly_replaced(w: Writer, x: SSAValue, axis: int, count: Expr) -> bool:
 
 
 def replaced(w: Writer, x: SSAValue, axis: int, rows: SSAValue, position: SSAValue) -> SSAValue:
-    """x with the slices along an axis at the positions in a tensor of one dim replaced by slices of `rows`, or by one
-    number; of several for one position, by the last. Reads each slice from where it comes, so that other loops can take
-    part.
+    """x with slices along an axis replaced by slices of `rows`, or by one number.
+
+    `position`, of one dim, has the index of each replaced slice; if an index occurs more than once, the last slice
+    counts. Each slice of the result is read from x or `rows`, so that loops which use the result can join.
     """
     dims, kept = tensor_type(x).dims, [a for a in range(tensor_type(x).rank) if a != axis]
     none, numbers = w.filled(-1, (dims[axis],), i64), w.places(tensor_type(position).dims[0])

@@ -75,8 +75,10 @@ def quantize(
 
 
 def rounded_to_bytes(w: Writer, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """x rounded to 256 numbers that span its range and 0, as whole floats of which 0 is 0; and their scale, one number.
-    ONNX's DynamicQuantizeLinear rounds so.
+    """x / scale rounded to whole numbers, held as floats, and the scale, one number, as in ONNX's
+    DynamicQuantizeLinear.
+
+    256 evenly spaced numbers span the range of x and 0; 0 is exact.
     """
     axes = range(tensor_type(x).rank)
     low, high = w.minimum(w.reduce("min", x, axes), 0.0), w.maximum(w.reduce("max", x, axes), 0.0)
@@ -102,10 +104,11 @@ def dequantize(
 def rounded(
     w: Writer, x: SSAValue, element: Attribute, group: int | None = None, scale: SSAValue | None = None
 ) -> SSAValue:
-    """x, rounded to a type of quantised numbers and back: by a given scale of one number, or by one for each row or for
-    each group of numbers along a row, found in the run.
+    """x, rounded to a type of quantised numbers and back.
 
-    Rows that a reshape only counts in another way are rounded before it, where what makes them can do so.
+    The scale is the given number, or is computed in the run, for each row or for each group of `group` numbers of a
+    row. If x is a reshape that keeps the rows, its operand is quantised instead, so that the op which computes this
+    operand can do so.
     """
     t, source = tensor_type(x), x
     while isinstance(op := source.owner, ReshapeOp) and _keeps_rows(op):

@@ -17,8 +17,9 @@ from ait_mlir.dims import const
 
 
 def sampled(w: Writer, x: SSAValue, at: Sequence[SSAValue], nearest: bool = False) -> SSAValue:
-    """Samples [B, P, C] of images [B, C, sizes...] at coordinates [B, P], of which `at` has those of each spatial dim:
-    linear between the elements around each, or the nearest one. Elements outside of the image are 0.
+    """Samples [B, C, P] of images [B, C, sizes...] at P points, interpolated linearly, or from the nearest element.
+
+    `at` has a tensor of coordinates [B, P] for each spatial dim, in elements. Elements outside of the image are 0.
     """
     batch, channels, *sizes = tensor_type(x).dims
     points = tensor_type(at[0]).dims[1]

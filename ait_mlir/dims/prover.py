@@ -177,7 +177,7 @@ class Prover:
             return False
 
     def _at_upper(self, e: Expr) -> bool:
-        """Whether e >= 0 is proved at the upper bound of a dim in which `e` decreases, and therefore everywhere."""
+        """Whether e >= 0 is proved, by the upper bound of a dim: `e` decreases in this dim, so it is smallest there."""
         for atom in {a for _, mono in e.terms() for a in mono if a.op is None and a.name in self._uppers}:
             if any(atom.name in other.expr().symbols for _, mono in e.terms() for other in mono if other is not atom):
                 continue
@@ -186,8 +186,9 @@ class Prover:
         return False
 
     def _by_order(self, e: Expr) -> bool:
-        """Whether e >= 0 is proved with a greater quotient in place of a quotient in which `e` decreases:
-        3*(a ceildiv 4) - 2*(a ceildiv 8) is at least a ceildiv 4.
+        """Whether e >= 0 is proved, by two of its quotients: one with a negative factor is replaced by a larger one.
+
+        `3*(a ceildiv 4) - 2*(a ceildiv 8)` is at least `a ceildiv 4`, because `a ceildiv 8` is at most `a ceildiv 4`.
         """
         factors = {mono[0]: c for c, mono in e.terms() if len(mono) == 1 and mono[0].op is FLOORDIV}
         for less, c in factors.items():
@@ -252,7 +253,9 @@ class Prover:
         return self._eliminate(quotient * bound + rest, scale, depth + 1)
 
     def _at_last_index(self, a: Expr, b: Expr) -> Expr | None:
-        """`a` at the greatest value of a dim with an upper bound in which it increases, and which `b` does not have."""
+        """`a` with a dim replaced by its upper bound; `a` must not decrease in the dim, and `b` must not contain it.
+        None if there is no such dim.
+        """
         for atom in {x for _, mono in a.terms() for x in mono if x.op is None and x.name in self._uppers}:
             inner = any(atom.name in x.expr().symbols for _, mono in a.terms() for x in mono if x.op is not None)
             if not inner and atom.name not in b.symbols and self.bounds(_derivative(a, atom))[0] >= 0:

@@ -19,8 +19,10 @@ from ait_mlir.rewrites.conv import follows_from_params
 
 
 def has_vector(op: ContractionOp) -> bool:
-    """Whether a factor of a product of floats is a vector, or one for each batch, and the other no weight: products
-    with weights have kernels that read them before the previous launch ends.
+    """Whether one factor of a product of floats is a vector (or a batch of vectors), and the other factor is not a
+    weight.
+
+    Products with weights have better kernels, which read the weights before the previous launch ends.
     """
     if not is_float(tensor_type(op.a).element_type):
         return False
@@ -50,5 +52,7 @@ def _(op: ContractionOp, w: ElementWriter, position: int, index: Sequence[Index]
 
 
 def _in_order(op: ContractionOp, at: int, rows: Index, columns: Index) -> tuple[Index, Index]:
-    """Row and column of a factor, or of the result (2), in the order of its dims, or the other way around."""
+    """The indices (row, column) of a factor, A (0) or B (1), or of the result (2), in the order in which it stores its
+    dims.
+    """
     return (rows, columns) if op.layout.data[at] == "r" else (columns, rows)

@@ -374,8 +374,10 @@ def _recorded(method: Method) -> Method:
 
 @contextmanager
 def calls_of_its_own() -> Generator[None]:
-    """A context in which operators called by a user's function, inside of an operator's call, own the ops
-    that they add.
+    """A context in which an operator that is called owns the ops that it adds, although another operator's call
+    surrounds it.
+
+    For operators that call a function of the user.
     """
     outermost, _calls.outermost = _calls.outermost, None
     try:

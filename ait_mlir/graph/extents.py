@@ -174,7 +174,11 @@ class Trace:
         return answer
 
     def same(self, left: Expr, right: Expr) -> NoReturn:
-        """Learn that two expressions are equal: two sizes have a constant difference, or all sizes are constants."""
+        """Record that two expressions are equal, as a fact about the sizes, and trace again (raises `Retrace`).
+
+        If both expressions are a size plus a constant, their difference becomes constant; else all their sizes become
+        constants.
+        """
         i, j = self._size_near(left), self._size_near(right)
         if i is not None and j is not None:
             self.facts.unite(i, j)

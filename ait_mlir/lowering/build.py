@@ -169,8 +169,10 @@ def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path
 
 
 def _unit(source: Path, tools: Toolchain, local: Mapping[str, str], text: str) -> Unit:
-    """The unit of a source. Its key is a digest of all inputs of the object; of the headers `local` of its library,
-    those that it includes count."""
+    """The unit of a source, with a key: a digest of everything that decides its object.
+
+    Of `local`, the headers of the library, only those count that the source includes, directly or indirectly.
+    """
     included: dict[str, str] = {}
     todo = [text]
     while todo:

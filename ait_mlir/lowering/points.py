@@ -48,7 +48,7 @@ class Standalone:
         return self._in(substituted(self.graph, {}, Scope(dims)))
 
     def _in(self, graph: GraphOp) -> Operation:
-        """The op that a copy of the graph has in place of this op."""
+        """The op at the same position in a copy of the graph."""
         return next(new for old, new in zip(self.graph.block.ops, graph.block.ops, strict=True) if old is self.op)
 
 

@@ -38,7 +38,7 @@ def can_be_large(scope: Scope, exprs: Sequence[Expr]) -> bool:
 
 
 def large_sizes(program: ProgramOp, noted: Mapping[Expr, str]) -> list[Size]:
-    """The sizes of a program that may pass 2^62: of its buffers, and those `noted` of its launches."""
+    """The sizes of a program that may be above 2^62: sizes of its buffers, and the sizes `noted` for its launches."""
     scope = program.scope
     found: dict[Expr, str] = {}
     for size in _sizes(program, noted):

@@ -1,7 +1,7 @@
-"""Makes a count, and a product, of sums by index whose values are all one number, as a weighted histogram has them.
+"""Replaces sums by index of one repeated number by a count and a multiplication, as in a weighted histogram.
 
-Floats are summed in order, which takes a sort of the places. Counts are integers, which atomic operations add in any
-order, so they take one pass over the indices. The product is rounded once, a sum at each step.
+Floats are summed in a fixed order, which takes a sort of the indices. Counts are integers, which atomic operations add
+in any order, so they take one pass over the indices. The product is also rounded only once, a sum at every step.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def count_sums(block: Block, target: Target) -> bool:
 
 
 def one_value(op: ScatterOp) -> list[Operation] | None:
-    """The ops, in no block, that compute the value that a sum by index adds at all places; the last one has it. None
-    if values differ, are integers, or go on along kept dims or along dims without an index, or if the sums replace an
-    input, which the op updates in place.
+    """New ops, not in a block yet, that compute the one number which a sum by index adds at all places; the last op has
+    it as its result.
+
+    None if the added values differ or are integers, if there are kept dims or dims without an index, or if the sums
+    replace an input, which the op updates in place.
     """
     element = tensor_type(op.input).element_type
     if op.kept.data or not is_float(element) or compute_type(element) != f32 or is_new_state(op.output):

@@ -184,7 +184,8 @@ def _reads_dims(op: Operation) -> bool:
 
 
 def _edges(graph: GraphOp, fixed: set[Operation]) -> list[SSAValue]:
-    """The values, except params and constants, that depend on no input and are read by ops that depend on one."""
+    """The values that depend on no input and that ops which depend on an input use; params and constants are left out.
+    """
     return [
         result
         for op in graph.block.ops
@@ -209,8 +210,11 @@ def closure(value: SSAValue) -> list[Operation]:
 
 
 def _parted(edges: Sequence[tuple[SSAValue, Sequence[Operation]]], fixed: Collection[Operation]) -> Collection[ParamOp]:
-    """The large params that folds replace: nothing else reads them, the values that follow from them are together worth
-    storing, and not all are views."""
+    """The large params that the values of folds replace.
+
+    Only ops of folds use such a param, its folds are not all views, and their values are together not much larger than
+    the param.
+    """
     found: list[ParamOp] = []
     for param in dict.fromkeys(op for _, ops in edges for op in ops if isinstance(op, ParamOp)):
         values = [(tensor_type(value), ops) for value, ops in edges if param in ops]

@@ -62,8 +62,9 @@ class Former:
         return changed
 
     def _best(self, root: Operation) -> list[Operation]:
-        """The group that ends with an op and saves the most time, including the time that the producers left out may
-        save as a group of their own. Empty if no group saves time.
+        """The group of ops, ending with `root`, that saves the most time; empty if no group saves time.
+
+        The time includes the time that producers outside of the group may save as another group.
         """
         group = self.groups.grown(root)
         gains = [0.0, *(max(0.0, self.costs.gain(group[:n])) for n in range(1, len(group) + 1))]
@@ -81,7 +82,7 @@ class Former:
         return chosen if chosen and self.costs.gain(chosen) > 0 else []
 
     def _gain_of(self, rest: Sequence[Operation]) -> float:
-        """The most seconds that a group saves whose last op is the first op of `rest` that is no view."""
+        """The most seconds that a group saves which ends with the first op of `rest` that is not a view."""
         root = next((op for op in rest if not isinstance(op, ViewLike)), None)
         if root is None or not self.groups.is_root(root):
             return 0.0

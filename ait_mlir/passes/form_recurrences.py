@@ -182,7 +182,7 @@ class Step:
         return e is sym(ROW) or (self.batch.as_int() == 1 and e.as_int() == 0)
 
     def _column(self, e: Expr) -> int | None:
-        """The first column of a read of one column for each column of the state; None if it is no such read."""
+        """The first column, if `e` reads a column for each column of the state; else None."""
         return (e - sym(COLUMN)).as_int()
 
     def _kind(self, e: Expr) -> str | None:

@@ -71,8 +71,8 @@ class Joins:
         return folds and len(op.results) == 1 and self.groups.may_join(op) and self.groups.is_root(op)
 
     def _siblings(self, op: Operation) -> set[Operation]:
-        """The earlier reductions to the same shape that read an operand of this one, and of which no op between the two
-        uses the result.
+        """Earlier reductions that read an operand of `op`, have a result of the same shape, and are not used before
+        `op`.
         """
         (result,), found = op.results, set[Operation]()
         for other in {use.operation for value in op.operands for use in value.uses}:

@@ -82,8 +82,10 @@ class Costs:
         return self.times[key]
 
     def alone(self, op: Operation, group: Sequence[Operation], is_result: bool = False) -> float:
-        """The seconds of a member's launch if it does not join; 0 for a view that costs no copy, or for an op that
-        others need as well and whose results the group does not store.
+        """The seconds of a member's own launch if it does not join the group.
+
+        0 for a view that needs no copy, and for an op that stays because it is used outside of the group, which does
+        not store its results.
         """
         assert self.target is not None
         if not is_result and not self.groups.is_inside(op, group) and op is not group[0]:

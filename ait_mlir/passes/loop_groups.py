@@ -38,7 +38,11 @@ MORE_WORK = 2.0
 
 @dataclass
 class Groups:
-    """The groups of one block. The first op of a group is the last one of the block; its result is the group's."""
+    """The groups of ops in one block that may become one `ait.loops`.
+
+    A group is a list that starts with the op which comes last in the block. The result of this op is the result of the
+    group.
+    """
 
     block: Block
     target: Target | None
@@ -158,8 +162,10 @@ class Groups:
         return op in self.place and op not in self.gone and self.may_join(op) and self._may_store(op, group)
 
     def _may_store(self, op: Operation, group: Sequence[Operation]) -> bool:
-        """Whether a group can store what others use of an op: values with the shape of the group's result or with 1 for
-        some of its dims, which nothing before the end of the group needs but reshapes that can follow it.
+        """Whether a group can also store the values of `op` that are used outside of the group.
+
+        Their shape must be that of the group's result, or have 1 for some of its dims. Before the end of the group only
+        reshapes may use them, which can move behind the group.
         """
         shape, end = tensor_type(self.result(group[0])).dims, self.place[group[0]]
         found = [] if isinstance(op, ViewLike) else used_outside(op, group)

@@ -177,8 +177,10 @@ class Partitioner:
             self.pieces[op.results[0]] = Piece(sharding.dims, self.local(op.results[0], sharding.dims))
 
     def axes_of(self, op: AitOp, rule: Rule) -> dict[str, Axes]:
-        """The axes that divide each label: those of the largest operand that has the label divided. An axis divides
-        one label, and only where the ranks divide all of its dims."""
+        """The mesh axes that divide each label, as in the largest operand in which the label is divided.
+
+        An axis divides only one label, and only if the number of ranks divides all dims with this label.
+        """
         values = [*zip(op.operands, rule.operands, strict=True), *zip(op.results, rule.results, strict=True)]
         extents: dict[str, list[tuple[TensorType, int]]] = {}
         for value, labels in values:

@@ -1,7 +1,8 @@
-"""Divides a reduction of everything into one of rows and one of their results, where the rows are reduced before.
+"""Divides a reduction of all elements into two: one within each row, and one over the results of the rows.
 
-The loss of a batch is such a sum: its terms need the maximum and the sum of their row. Then a row is reduced where it
-has been read, and the second reduction reads a number for each row.
+This is done where other ops reduce the same rows before, as in the loss of a batch: its terms need the maximum and the
+sum of their row. The first reduction then takes place where the row has been read, and the second one reads a number
+for each row.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ def divide_row_sums(block: Block) -> bool:
 
 
 def row_axes(op: ReduceOp) -> tuple[int, ...]:
-    """The dims of the rows whose reductions only this reduction uses, through elementwise ops; empty if there are none,
-    if they are not all of the same dims, or if the reduction is over these dims alone.
+    """The dims within one row, if the input of a full reduction is computed from rows that are reduced before it.
+
+    Empty if no such reduction of rows leads to `op` through elementwise ops, if it has other users, if these reductions
+    are over different dims, or if `op` reduces only these dims.
     """
     shape = tensor_type(op.input).dims
     seen: set[Operation] = {op}

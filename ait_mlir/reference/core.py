@@ -61,7 +61,7 @@ def storage_dtype(element_type: Attribute) -> DType:
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether a dtype holds integers; NumPy gives the kind of those of 4 bits as that of no number."""
+    """Whether a dtype holds integers, including integers of 4 bits, which have another kind in NumPy."""
     return dtype.kind in "iu" or dtype.name in ("int4", "uint4")
 
 
@@ -222,8 +222,9 @@ class Evaluation:
 
 
 def _read(op: Operation, arrays: list[Array]) -> list[Array]:
-    """The operands as an op reads them: the number that fills a constant of f16 or bf16, or a view of one, stays f32
-    for elementwise ops and views. Other ops read the stored tensor, in which it is rounded.
+    """The operands as an op reads them: elementwise ops and views read constants of one f16 or bf16 number in f32.
+
+    Other ops read the constant as a stored tensor, so its number is rounded to the element type.
     """
     if isinstance(op, ElementwiseOp | UnaryViewOp | SplitOp):
         return arrays

@@ -299,7 +299,7 @@ def check_places(kernel: KernelOp, ins: list[View], outs: list[View], scratch: l
 
 
 def unread(scope: Scope, dims: Mapping[str, int]) -> dict[str, int]:
-    """The dims that launches bind, each at its upper bound, for which buffers are allocated."""
+    """The values, before the run, of dims that launches bind: their upper bounds, for which buffers are allocated."""
     return {d.name: scope.upper(sym(d.name)).evaluate(dims) for d in scope.bound}
 
 

@@ -66,7 +66,7 @@ def _misfit(array: Array, type_: Attribute, ev: Evaluation) -> str | None:
 
 
 def _kind(dtype: DType) -> str:
-    """The NumPy kind letter of a dtype, with `f` for bf16, for which NumPy's own letter says no number."""
+    """The kind letter of a dtype as NumPy defines it, but `f` for bf16, whose kind in NumPy is not that of a number."""
     return "f" if any(dtype == found and is_float(t) for t, found in STORAGE.items()) else dtype.kind
 
 

@@ -149,7 +149,9 @@ def hides_alike(low: SSAValue, condition: SSAValue) -> bool:
 
 
 def _broadcasts_by_itself(value: SSAValue) -> SSAValue:
-    """The input of `value`'s op if that is an expand or a reshape that adds leading dims of 1; else `value`."""
+    """The operand of an expand, or of a reshape that only adds leading dims of 1, if `value` is its result; else
+    `value`.
+    """
     owner = value.owner
     if not isinstance(owner, ExpandOp | ReshapeOp):
         return value
@@ -292,8 +294,9 @@ def is_before_band(condition: CompareOp, attention: AttentionOp) -> bool:
 
 
 def _window(columns: SSAValue, rows: SSAValue, attention: AttentionOp, least: int) -> int | None:
-    """The W for which `columns - rows >= least` holds exactly where the column is less than W before the position of
-    the row in causal attention; None if there is none."""
+    """The width W of the window, if `columns - rows >= least` hides all columns but the W columns up to the position of
+    the row; else None.
+    """
     if attention.causal is None or attention.top_left is not None or attention.window is not None:
         return None
     first = _diagonal(rows, columns, attention)

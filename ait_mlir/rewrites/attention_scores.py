@@ -396,8 +396,11 @@ def _stands_still(x: SSAValue, whole: SSAValue) -> bool:
 
 
 def computable(attention: AttentionOp) -> dict[SSAValue, list[ElementwiseOp]]:
-    """The mask and score operands that the region can compute, with the operations that compute each; empty if the
-    region would then read too many tensors."""
+    """The mask and score operands that the score region of an attention can compute itself, each with its elementwise
+    ops.
+
+    Empty if the region would then read more than `MAX_OPERANDS` tensors.
+    """
     given = [*attention.score_operands, *([] if attention.mask is None else [attention.mask])]
     found = {x: ops for x in given if (ops := computed_by(x)) is not None}
     read = {x for x in given if x not in found}

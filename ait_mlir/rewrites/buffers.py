@@ -286,8 +286,11 @@ def is_permutation(view: Operation) -> bool:
 
 @constraint
 def keeps_neighbours(view: Operation, target: SSAValue) -> bool:
-    """A permutation keeps the last dim of the buffer in its place, or `target` has its elements side by side, or the
-    only kernel that uses the buffer writes any order as fast, or so few elements that a launch would take longer."""
+    """The buffer can be written through the permutation without slow stores.
+
+    Its last dim stays last, or the elements of `target` are adjacent, or the only kernel that uses the buffer writes
+    any order equally fast, or there are so few elements that a launch would take longer.
+    """
     order = permutation(cast(ViewOp, view))
     assert order is not None, "keeps_neighbours needs is_permutation"
     last_stays = not order or order[-1] == cast(ViewOp, view).buffer_type.rank - 1

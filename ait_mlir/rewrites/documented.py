@@ -89,14 +89,14 @@ def earlier_twin(r: Rewriter, op: Operation) -> Iterator[Operation]:
 
 
 def without(root: Operation, repeated: SSAValue) -> list[SSAValue]:
-    """The operands of an elementwise op, with the input of an expand in place of its result."""
+    """The operands of an elementwise op, with the operand of the expand `repeated` in place of its result."""
     assert isinstance(repeated.owner, ExpandOp)
     return [repeated.owner.operands[0] if value is repeated else value for value in root.operands]
 
 
 @constraint
 def broadcasts_without(root: AitOp, repeated: SSAValue) -> bool:
-    """The operands of an elementwise op have the shape of its result together, also without the expand of one."""
+    """The operands of an elementwise op still broadcast to the shape of its result if one expand is left out."""
     shapes = [tensor_type(value).dims for value in without(root, repeated)]
     try:
         found = broadcast_shapes(root, [f"operand {i}" for i in range(len(shapes))], shapes)

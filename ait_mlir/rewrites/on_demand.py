@@ -77,8 +77,12 @@ def keep_roots(patterns: PatternSet, dialect: str, roots_of: dict[str, frozenset
 
 
 def _path(patterns: PatternSet, dialect: str) -> Path | None:
-    """The place of the roots in the cache; None if the digest of the package's sources does not decide them: without a
-    digest, and for a set with families from outside or with functions that are made when the package runs."""
+    """The file in the cache with the roots of the patterns; None if the sources of the package do not determine the
+    roots.
+
+    This is so without a digest of the sources, with families from outside of the package, and with families that are
+    made by a function in a function.
+    """
     names = [_name(family) for family in patterns.families]
     sources = package_digest()
     if sources is None or not all(name.startswith("ait_mlir.") and "<locals>" not in name for name in names):

@@ -45,7 +45,7 @@ GROUPS = patterns(quantized_in_groups)
 
 @constraint
 def has_groups_along_rows(op: QuantizeOp) -> bool:
-    """There is a scale for each group of numbers along the last dim, of which all groups have as many."""
+    """There is one scale for each group of numbers along the last dim, and all groups have the same size."""
     block = op.block()
     if block is None or op.zero is not None or any(size.as_int() != 1 for size in block[:-1]):
         return False

@@ -85,7 +85,7 @@ class ModelConstants:
         """Names of the constants, as the model was written.
 
         `unbound_constants_only` leaves out constants whose values are in the artifact. `constant_folding_only` keeps
-        only constants from which alone values follow, `unset_only` only constants that have no value yet.
+        constants that fully determine another value, `unset_only` constants that have no value yet.
         """
         self._library.require_open()
         folds = self.folds

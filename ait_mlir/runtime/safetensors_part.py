@@ -25,7 +25,7 @@ _NAMES = {code: name for name, code in _CODES.items()}
 
 @dataclass(frozen=True)
 class Deferred:
-    """An array that is made when it is written, so that only one of many is in memory at a time."""
+    """An array that is made when it is written, so that not all arrays of a file are in memory at once."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

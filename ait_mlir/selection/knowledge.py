@@ -87,10 +87,10 @@ class Knowledge:
         return self.shipped.by_op.get(task.key, ())
 
     def _record(self, task: Task, point: Point) -> Record | None:
-        """The package's times at a point, if all of them were taken with the current code.
+        """The package's times at a point; None unless all of them were taken with the current code.
 
-        Otherwise none of them count: they would be compared with times from this card, and the other card may have
-        been some percent faster or slower.
+        A part of the times would be compared with times from this card, and the other card may have been some percent
+        faster or slower.
         """
         return next((r for r in self._records(task) if r.point == point and self._is_current(task, r)), None)
 

@@ -18,10 +18,9 @@ Binding = tuple[int | str, ...]
 
 
 def match(timed: str, task: str) -> Binding | None:
-    """How the dims of a timed task map to another task of the same ops; None if the other task is no case of the timed
-    one.
+    """The number or dim of a task for each dim of a timed task; None if the task is no special case of the timed one.
 
-    Tasks are given by their keys. Each dim maps to one number or one dim, and all expressions of dims must agree.
+    Both are given by their keys, and have the same ops. All expressions of dims must agree.
     """
     (ops, unknown), (same, given) = taken_apart(timed), taken_apart(task)
     if ops != same:

@@ -402,7 +402,7 @@ def semantics_checker(module: ModuleOp, source: SourceText) -> SemanticsChecker:
 
 
 def symbols_of_ops(module: ModuleOp) -> dict[Operation, str]:
-    """For each op of a graph or program, from its own op on, the symbol of that."""
+    """The symbol of the graph or program that contains each op; also for the graph or program itself."""
     from ait_mlir.passes.checks.check_semantics import callables
 
     return {op: name for name, root in callables(module).items() for op in root.walk()}

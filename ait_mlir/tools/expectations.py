@@ -78,7 +78,8 @@ def _meant_line(where: str | None, i: int, rows: Sequence[Sequence[object]]) -> 
 
 
 def _pattern(text: str) -> str:
-    """The regular expression of `expected-error-re`: what is in `{{ }}` is one, the rest is literal."""
+    """The regular expression of an `expected-error-re`: text in `{{ }}` is a regular expression, other text is literal.
+    """
     parts = re.split(r"\{\{(.*?)\}\}", text)
     for part in parts[1::2]:
         re.compile(part)

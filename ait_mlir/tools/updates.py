@@ -80,7 +80,8 @@ def _with_returns(text: str, path: Path, by_hand: bool) -> Update:
 
 
 def _prefix(line: RunLine) -> str | None:
-    """The prefix of the checks of a RUN line, if they can be generated: those of IR that `ait-opt` prints."""
+    """The prefix of the checks of a RUN line; None unless the line pipes the IR that `ait-opt` prints to `filecheck`.
+    """
     *front, last = line.pipe
     if not front or last.words[:1] != ["filecheck"] or last.negated:
         return None
@@ -140,7 +141,7 @@ def _failed(line: RunLine, command: Command, errors: str) -> AitError:
 
 
 def _written(text: str, made: Mapping[str, Sequence[Sequence[Block]]], by_hand: bool) -> str:
-    """The text with checks; the parts of a split file get those of their own modules."""
+    """The text of a test with its checks. In a split file, each part gets the checks of its own module."""
     for prefix, found in made.items():
         text = without_checks(text, [prefix], by_hand)
         if len(found) == 1:

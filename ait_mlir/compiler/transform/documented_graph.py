@@ -163,8 +163,12 @@ def _joined_name(name: str, word: str) -> str:
 
 
 def _next_step(operator: Operator, name: str, product: Operator) -> tuple[list[Operator], str, list[Tensor]] | None:
-    """The only elementwise user of an operator's result, or a sigmoid and the product with it, as its only users; the
-    word that they add to the name; and the other operands."""
+    """The next elementwise operators to join to a composite: the operators, their word in its name, and their other
+    operands.
+
+    The next step is the only user of the result, or a sigmoid and the multiplication with it, "swish". None if no
+    documented name continues so.
+    """
     result = operator.outputs[0]
     users = list(result.users)
     if len(users) == 2 and not result.is_output and (gate := _swish(result)) and f"{name}_swish" in NAMES:

@@ -72,7 +72,7 @@ def users(operator: Operator) -> Iterator[Operator]:
 
 
 def reached(start: Iterable[Operator], step: Callable[[Operator], Iterator[Operator]]) -> set[Operator]:
-    """The operators at the start, and those to which steps lead from them."""
+    """All operators that `start` leads to, directly or indirectly, by `step`; with the operators of `start`."""
     seen, pending = set(start), list(start)
     while pending:
         for operator in step(pending.pop()):

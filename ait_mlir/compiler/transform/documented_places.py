@@ -330,10 +330,11 @@ def _aligned(tensor: Tensor, *elements: int) -> bool:
 
 
 def _rows_keep_their_stride(seen: Dims, stored: Dims, axis: int) -> bool:
-    """Whether an operator that sees a tensor as `seen` has rows of one stride if `stored` is longer along `axis`.
+    """Whether rows of a tensor that an operator sees with the dims `seen` stay equally far apart in memory, if the
+    tensor is stored as a part, along `axis`, of a larger tensor.
 
-    The stride of that dim must be the stride of a dim that the operator sees, and rows must be separate in `stored`,
-    too.
+    `stored` are the dims in memory. The steps in memory at `axis` must be those of a dim in `seen`, and a row must not
+    cross the end of a part.
     """
     if any(dim.as_int() is None for dim in stored[axis:]):
         return False

@@ -114,8 +114,11 @@ _BYTES: dict[Attribute, Attribute] = {i4: i8, ui4: ui8}
 
 
 def constant_type(element_type: Attribute) -> Attribute:
-    """The type to which a number that fills a constant is rounded: f32 for f16 and bf16, in which kernels compute with
-    numbers, else the element type."""
+    """The type to which the number of a constant with equal elements is rounded: f32 for f16 and bf16, else the element
+    type.
+
+    Kernels compute in f32 with such numbers of f16 and bf16.
+    """
     return f32 if element_type in (f16, bf16) else element_type
 
 

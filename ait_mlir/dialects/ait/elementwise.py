@@ -364,8 +364,11 @@ class CastOp(ElementwiseOp):
 
 
 def cast_steps(value: Attribute, source: Attribute, target: Attribute) -> list[Attribute]:
-    """The types of the casts in a region that make a scalar of element type `target` of one of `source`, which has the
-    type `value`. Scalars are in compute types, so narrowing a float rounds it and widens it again.
+    """The target types of the casts that convert a scalar of a region from element type `source` to element type
+    `target`.
+
+    `value` is the type of the scalar in the region, a compute type. Narrowing a float therefore takes two casts: one
+    rounds it, one widens it again.
     """
     steps = [target] if compute_type(target) != target and source != target else []
     return steps if [value, *steps][-1] == compute_type(target) else [*steps, compute_type(target)]

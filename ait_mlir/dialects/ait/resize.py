@@ -68,8 +68,9 @@ class ResizeOp(ChannelsLast, Cost, PureOp):
         self.set_up([x], [result], **properties)
 
     def kept_by_sizes(self) -> tuple[int, ...]:
-        """The quotients of the sizes of result and input for which the scale of a dim does not count, as in PyTorch:
-        for `nearest` only in images of two dims.
+        """The quotients result size / input size at which a given scale of a dim is ignored, as PyTorch does.
+
+        For `nearest` they are empty except for images of two dims.
         """
         if self.mode.data == "nearest":
             return (1, 2) if len(self.spatial_axes()) == 2 else ()

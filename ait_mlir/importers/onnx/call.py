@@ -184,7 +184,10 @@ class Call:
         return axis + rank if axis < 0 else axis
 
     def same(self, a: Expr, b: Expr) -> None:
-        """Requires two dims to be equal, by conditions on dims of the inputs if there are any; the op says the rest."""
+        """Require that two dims are equal, by narrowing the dims of the inputs if this makes them equal.
+
+        Otherwise nothing happens here: the op that gets both dims reports the difference.
+        """
         if self.w.scope.equal(a, b):
             return
         if self.importer.may_unite(a, b):
@@ -199,7 +202,10 @@ class Call:
         self.w.restrict(a.symbols | b.symbols, lambda scope: scope.equal(a, b))
 
     def settle(self, dim: Expr, size: int) -> None:
-        """Requires a dim to have a size, by a condition on the inputs if there is one; the row says the rest."""
+        """Require that a dim has the size `size`, by fixing a dim of the inputs if it may have this size.
+
+        Otherwise nothing happens here: the caller reports another size.
+        """
         if dim.as_int() is None and self.importer.may_be(dim, size):
             raise Narrower(Conditions(values={str(dim): const(size)}))
 

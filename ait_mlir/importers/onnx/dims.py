@@ -84,7 +84,8 @@ def _of_solution(solution: Solution) -> Conditions:
 
 
 def large_enough(scope: Scope, names: Iterable[str], holds: Callable[[Scope], bool]) -> Conditions | None:
-    """The smallest least values of the dims `names` with which something holds; None if there are none."""
+    """The smallest minima of the dims `names` for which `holds` is true of the scope; None if there are no such minima.
+    """
     dims = [scope[name] for name in names if name in scope and scope[name].upper is None]
 
     def with_least(lows: Mapping[str, int]) -> Scope:
@@ -132,8 +133,9 @@ class InputDims:
         """The largest values of dims without ranges, by the names in the model; others have `MOST`."""
 
     def prepare(self, inputs: Sequence[Any]) -> None:
-        """Note the names of all dims, so that a formula of named dims is found whatever the order of the inputs, and
-        how large they may be.
+        """Record the names of all dims of the inputs, and the upper limits of their sizes.
+
+        A formula of named dims is then recognised whatever the order of the inputs.
         """
         for item in inputs:
             for dim in item.type.tensor_type.shape.dim:

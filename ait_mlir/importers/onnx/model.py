@@ -43,7 +43,10 @@ def read_model(path: str | os.PathLike[str]) -> Any:
 
 
 def prepared(model: Any, file: str) -> Any:
-    """A model that passed the checks, without functions of its own, of an opset that the rows know."""
+    """A checked model with its own functions inlined, converted to an opset that the rows support.
+
+    Raises `ImportFailure` for a file that is not a valid ONNX model, and for a newer opset.
+    """
     if not model.HasField("graph") or (not model.graph.node and not model.graph.output):
         raise ImportFailure(f"{file}: is no ONNX model: it has no graph")
     if not has_texts(model):
@@ -80,7 +83,7 @@ def has_texts(message: Any) -> bool:
 
 
 def skeleton(model: Any) -> Any:
-    """A model whose large tensors have no data: the checker reads and copies the rest alone."""
+    """A copy of a model without the data of large tensors, so that the checker need not read and copy these data."""
     if not any(map(_is_large, model.graph.initializer)):
         return model
     light = onnx.ModelProto()

@@ -61,7 +61,7 @@ class Imported:
     """How many nodes the model has."""
 
     def tensors(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of the module by name, of those of the model."""
+        """The inputs of the module by name, made of the inputs of the ONNX model."""
         found = flat(inputs)
         for name, holder in self.holders.items():
             if name in found and getattr(found[name], "dtype", None) == holder.outside:
@@ -69,7 +69,7 @@ class Imported:
         return found
 
     def named(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs of the model by name, of those of the module."""
+        """The outputs of the ONNX model by name, made of the outputs of the module."""
         made = dict(found)
         for name, holder in self.holders.items():
             if name in made:

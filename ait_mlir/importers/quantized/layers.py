@@ -144,7 +144,7 @@ def layers_of(module: ModuleOp, recipe: Recipe, leave_out: Sequence[str] = ()) -
 
 
 def _is_read_by_layers(value: SSAValue, fixed: set[SSAValue]) -> bool:
-    """Whether only products and convolutions read, as their weight, what is computed from a param alone."""
+    """Whether a value that is computed from a param is only used as the weight of products and convolutions."""
     for use in value.uses:
         results = use.operation.results
         if any(result in fixed for result in results):
@@ -182,8 +182,10 @@ class Range:
 
 
 def element_of_range(layer: Layer, recipe: Recipe) -> Attribute:
-    """The type of what a layer multiplies with its weight, rounded with one scale for all runs. Convolutions read ui8
-    where values are never below 0, else i8."""
+    """The type to which the input of a layer is rounded with one scale for all runs: that of the recipe, else i8.
+
+    For convolutions whose inputs are never below 0 it is ui8.
+    """
     if recipe.activations is not None and recipe.activations.is_static:
         return BY_NAME[recipe.activations.element].ir
     return ui8 if all(is_never_negative(reader.operands[0]) for reader in layer.readers) else i8

@@ -93,9 +93,11 @@ def _decompositions(operations: Collection[Any]) -> dict[Any, Any]:
 
 @contextlib.contextmanager
 def _autocast_parts(nodes: Iterable[Any]) -> Generator[None]:
-    """A context in which compositions of PyTorch, such as `einsum`, in an autocast of `nodes` are calls of their parts,
-    and recurrent layers cast their operands: PyTorch's decomposition of an autocast casts the operands of operations
-    whose names it knows only.
+    """A context in which operations inside an autocast of `nodes` are replaced by calls that PyTorch decomposes
+    correctly.
+
+    PyTorch casts the operands of operations that it knows by name. Compositions such as `einsum` are therefore replaced
+    by calls of their parts, and recurrent layers by calls that cast the operands first.
     """
     changed: list[tuple[Any, Any]] = []
     for region in (n for n in nodes if AUTOCAST in str(n.target)):

@@ -253,9 +253,10 @@ class DimTable:
         return True
 
     def _in_steps(self, e: Any) -> Expr | None:
-        """A whole number that floats compute from one dim and that has few values, such as floor(log2(n)), as a dim
-        expression: its first value, and a term `min(1, n floordiv k)` for each `k` from which on it differs. None for
-        others.
+        """A dim expression for a whole number that PyTorch computes by floats from one dim, such as floor(log2(n)).
+
+        The expression is the first value, plus a term with `min(1, n floordiv k)` for each `k` at which the value
+        changes. None if it changes at more than `MOST_STEPS` places.
         """
         found: Expr | None = None
         before, steps = 0, 0

@@ -109,8 +109,10 @@ def import_program(
 
 
 def _with_minima(run: Callable[[], Imported], required: Required, examples: Mapping[str, int]) -> Imported:
-    """The import with minima for the dims without a declared one, the default of which is 0: the smallest that the
-    operations allow, at most the example's sizes.
+    """The import with the smallest minima of dims for which all operations can be imported, at most the example's
+    sizes.
+
+    Only dims without a declared minimum are changed; their minimum would be 0.
     """
 
     def found(least: Mapping[str, int]) -> Imported | None:

@@ -63,8 +63,9 @@ def _written(w: ImportWriter, e: Any, table: DimTable) -> SSAValue:
 
 @contextlib.contextmanager
 def no_example_floats() -> Generator[None]:
-    """A context in which `float()` of a float that depends on dims raises `NotSupported`: PyTorch would give its value
-    in the example.
+    """A context in which `float()` of a float that depends on dims raises `NotSupported`.
+
+    PyTorch would return the float's value for the sizes of the example.
     """
     node = torch.fx.experimental.sym_node.SymNode
     own = node.guard_float

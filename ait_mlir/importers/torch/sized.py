@@ -252,8 +252,10 @@ def _pool_and_places(own: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
 
 def _of_parts(x: Any, axis: int, count: Any) -> tuple[Any, Any]:
-    """The elements of `count` parts of a dim, which may overlap by one, as the last two dims: parts, and elements of a
-    part, the last one repeated. The places of the elements in the dim are the second result.
+    """x with `axis` cut into `count` parts of about equal size, and the index of each element along `axis`.
+
+    The first result has two last dims in place of `axis`: the parts, and the elements of a part. Neighbouring parts may
+    share one element; a shorter part repeats its last element.
     """
     n, part = x.shape[axis], torch.arange(count, device=x.device)[:, None]
     first, behind = part * n // count, ((part + 1) * n + (count - 1)) // count
@@ -347,8 +349,10 @@ _Mode: Any = torch.overrides.TorchFunctionMode
 
 
 class KeptSizes(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A context for a trace in which sizes stay dims that PyTorch would change before it calls an operation
-    of `compositions`: `bincount(minlength=4)` has the size `4 + count`, and `linspace` any number of steps.
+    """A context for a trace: operations that PyTorch would call with sizes of the example keep these sizes as dims.
+
+    The functions of this file replace them: `bincount(minlength=4)` has the size `4 + count`, and `linspace` any number
+    of steps.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -221,7 +221,7 @@ class Collected(list[Any]):
     """A list to which a loop over a dynamic dim has appended tensors. `torch.stack` and `torch.cat` take it."""
 
     def items(self) -> list[Any]:
-        """The tensors and the `Rows` between them."""
+        """The list itself: tensors, and a `Rows` for each loop that appended to it."""
         return [*super().__iter__()]
 
     def _refuse(self, *_: Any) -> Any:

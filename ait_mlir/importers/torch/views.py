@@ -106,7 +106,7 @@ def _root(node: Any) -> Any:
 
 
 def _source(node: Any) -> Any:
-    """The tensor that a tensor is a view of, or that it is after a write; None for a new one."""
+    """The tensor whose memory a node shares, as its view or as the result of a write to it; None for a new tensor."""
     inner = node
     while inner.op in ("call_function", "call_method", "call_module"):
         found = next((n for n in inner.all_input_nodes if _storage(node) in _storages(n)), None)

@@ -203,8 +203,11 @@ def extents_fit(op: StoredGemmOp | ScaledGemmOp) -> bool:
 
 
 def lies_in_rows(op: StoredGemmOp | ScaledGemmOp, position: int, strides: Strides, scope: Scope, matrices: int) -> bool:
-    """Whether an operand or the result of a product with scales lies as its kernels read it: the first `matrices`
-    operands and the result in rows of neighbours, other operands that are not those of the epilogue row-major."""
+    """Whether the strides of an operand or result suit the kernels of products with scales.
+
+    The first `matrices` operands and the result need rows of adjacent elements. The scales and zero points must be
+    row-major; operands of the epilogue may have any strides.
+    """
     if position < matrices or position == len(op.operands):
         return strides[1].as_int() == 1
     is_own = position < len(op.own_operands)

@@ -82,14 +82,14 @@ class PlanesConv(ConvKernel):
 
 
 def _own(op: ConvOp) -> int:
-    """The channels of the result of a thread, for which it reads an element of x once."""
+    """The number of result channels that a thread computes from each element of x that it reads."""
     channels = op.extents().n.as_int() or MOST_OWN
     fitting = MOST_OWN if MOST_OWN * math.prod(op.kernel()) <= MOST_UNROLLED else MOST_OWN // 2
     return min(fitting, channels)
 
 
 def _by_planes(op: ConvOp, ins: Sequence[Arg], outs: Sequence[Arg]) -> Problem:
-    """The result and what is beside it as a matrix for each image and channel: [places of a line, lines]."""
+    """The convolution as a product whose result is a matrix [places of a line, lines] for each image and channel."""
     out, *further = outs
     images, lines, places, channels = out.type.dims
 

@@ -122,15 +122,15 @@ class Generated(Kernel[LoopsOp]):
 
     @abstractmethod
     def seconds_of(self, op: LoopsOp, nest: Nest, config: Config, target: Target) -> float:
-        """Estimated seconds of a full configuration."""
+        """Estimated seconds with a configuration in which no entry is missing."""
 
     @abstractmethod
     def check_full(self, op: LoopsOp, config: Config) -> None:
-        """Raise `ValueError` if a full configuration does not fit the op."""
+        """Raise `ValueError` if a configuration in which no entry is missing does not fit the op."""
 
     @abstractmethod
     def code(self, launch: Launch[LoopsOp]) -> Emission | tuple[Emission, ...]:
-        """The code for a full configuration."""
+        """The code of a launch whose configuration has all entries."""
 
     def ranked(self, op: LoopsOp, target: Target) -> list[tuple[dict[str, int], float]]:
         if not target.is_gpu:
@@ -281,8 +281,9 @@ def most_kept(block: int) -> int:
 
 
 def kept_bytes(op: LoopsOp, threads: int, lanes: int, rows: int = 1, kept: int = 1) -> int:
-    """The most bytes of a row, or of `rows` rows, that a thread has in registers between walks. Without any, those of
-    all operands. A register has one element if an access has one, `lanes` being 1.
+    """The most bytes of `rows` rows that a thread keeps in registers from one walk to the next.
+
+    If nothing is kept, the bytes of all operands. An element takes a whole register, 4 bytes, if `lanes` is 1.
     """
     nest = nest_known(op)
     parts, keeping = rows_known(nest), keeping_of(nest, kept)
@@ -296,7 +297,7 @@ def kept_bytes(op: LoopsOp, threads: int, lanes: int, rows: int = 1, kept: int =
 
 @lru_cache(maxsize=64)
 def keeping_of(nest: Nest, kept: int) -> Kept:
-    """What a row keeps in registers with a `kept` of a configuration, cached."""
+    """The values that the threads of a row keep in registers, by the entry `kept` of a configuration; cached."""
     if not kept:
         return Kept()
     rows = rows_known(nest)
@@ -362,8 +363,10 @@ class LoopsColumns(Generated):
         return [*found, *(turned for config in found if self.turns(op, turned := {**config, "turned": 1}))]
 
     def turns(self, op: LoopsOp, config: Config) -> bool:
-        """Whether blocks have room to turn results, of which threads store long enough runs. A row of a known length is
-        in registers: many rows that lie across the memory would be read from there again.
+        """Whether a block transposes results in shared memory: there is room, and threads then store long enough runs.
+
+        False if the rows have a known length and are not kept in registers, because rows that lie across the memory
+        would be read again.
         """
         nest = nest_known(op)
         rows = rows_known(nest)

@@ -309,8 +309,9 @@ def _most_targets(op: ScatterOp) -> int:
 
 
 def _last_of_many(op: ScatterOp) -> bool:
-    """Whether a GPU notes the last place of each element, instead of a sort: so many places replace elements that a
-    number for each element takes little memory.
+    """Whether a GPU records the last place that writes each element, instead of sorting the places.
+
+    This is done for `set`, if there are enough places that a number for each element takes little memory in comparison.
     """
     (_, places), targets = _sorted_rows(op), _targets(op)
     env = estimate_env(scope_of(op))

@@ -197,8 +197,11 @@ def share_items(t: TensorType) -> int:
 
 
 def row_shares(least: int, most: int, items: int) -> list[tuple[int, int]]:
-    """The pairs of threads and elements a thread, in which rows of `least` to `most` elements are held, the shortest
-    first: a row of one length has as few threads as can hold it in `items` elements each, up to a warp, or a block.
+    """Pairs (threads of a row, elements of a thread) that hold rows of `least` to `most` elements, for the shortest
+    rows first.
+
+    If all rows have one length, there is one pair: with as few threads as can hold the row with at most `items`
+    elements each.
     """
     if least == most:
         lanes = 1

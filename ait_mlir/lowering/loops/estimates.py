@@ -150,8 +150,10 @@ class Estimate:
         is_vector: bool,
         axes: Sequence[Axis] | None = None,
     ) -> tuple[float, float]:
-        """Bytes of sectors for each element: those that one warp requests with one access, and those that all lanes of
-        the warp need together. `axes` as of `offsets`.
+        """Bytes of memory sectors for each element of a read, by two counts.
+
+        The first counts the sectors of each access of a warp (one element a lane) separately; the second counts each
+        sector of all accesses of the warp once. `axes` is that of `offsets`.
         """
         if is_vector:
             return float(element), float(element)
@@ -270,8 +272,8 @@ class Estimate:
         return found
 
     def tiles_seconds(self, lane: Axis, turn: Axis, config: Mapping[str, int]) -> float:
-        """Seconds of the schedule of tiles: a copy's, or those of its instructions, and of threads beyond the ends of
-        the axes.
+        """Seconds of the schedule of tiles: the longer of its copy and its instructions, with the idle threads at the
+        ends of axes.
         """
         used = 1.0
         for axis, pieces in ((lane, config["across"]), (turn, config["along"])):

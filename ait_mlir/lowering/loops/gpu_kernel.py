@@ -295,8 +295,10 @@ class GpuLoops(ABC):
 
 
 def extents(launch: Launch[LoopsOp], nest: Nest) -> list[Expr]:
-    """Numbers that are as large as any index of a run, but for small known ones: the last places of tensors, and the
-    points of loops.
+    """Upper limits of the indices in a launch: the last offset of each tensor, and the points of the results and of
+    each fold.
+
+    Known limits below `NARROW_RUN` are left out.
     """
     tensors = [
         total((d - 1) * s for d, s in zip(a.type.dims, a.strides, strict=True)) for a in (*launch.ins, *launch.outs)

@@ -1,7 +1,7 @@
-"""Which elements and values of a row stay in the registers of its threads, from one walk over the row to the next.
+"""Chooses the elements and values of a row that stay in the registers of its threads between two walks over the row.
 
-Two walks share registers if a thread visits the same places of a row in both. An axis of one walk may be several axes
-of the other: the elements of a group of channels are one axis for their sum, and two where each channel has a scale.
+Two walks can share registers if a thread visits the same elements of a row in both. The axes may differ: the elements
+of a group of channels are one axis for their sum, and two axes where each channel has a scale.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The registers of a row: `taken` has the values that a walk takes from them, and `put` those that it leaves there.
-    `reads` are loaded before the first walk. What only the values in `taken` need is in `skipped`.
+    """The registers of a row.
+
+    A walk reads the values `taken` from registers, and leaves the values `put` in registers. The elements `reads` are
+    loaded before the first walk. `skipped` are nodes that need not be computed, because only values in `taken` use
+    them.
     """
 
     walks: tuple[Walk, ...] = ()
@@ -54,7 +57,9 @@ class Kept:
         return tuple(node for node in nodes if node not in self.skipped)
 
     def bytes(self, least: int) -> int:
-        """The most bytes of a place in registers, of which each takes at least `least`."""
+        """The most bytes of registers in use at once for one element of a thread; each register counts at least `least`
+        bytes.
+        """
         return max(
             (
                 sum(max(BY_IR[s.element].bytes, least) for s in self.slots if s.first < walk <= s.last)
@@ -72,11 +77,10 @@ def kept_of(
     may_load: Callable[[Read, Axis | None], bool] = lambda read, lane: True,
     form: Callable[[Operation], Hashable] = lambda op: None,
 ) -> Kept:
-    """The elements that several walks with the same places read. With `values`, also the results of functions that
-    several walks compute.
+    """The registers for elements that several walks over a row read; with `values`, also for values that they compute.
 
-    `may_load` says of a read, and of the axis of lanes, whether its elements may be loaded into registers; `form` which
-    of several C++ functions an op is.
+    `may_load` says whether the elements of a read may be loaded into registers, for an axis of lanes. `form` tells
+    apart the C++ functions that one op may be.
     """
     found = _Numbered(nest, rows, lane_of, may_load, form)
     return _Choice(found, values).made()
@@ -128,7 +132,7 @@ class _Numbered:
         return lane is None or lane is walk.axes[-1]
 
     def _places(self, walk: Walk) -> Hashable:
-        """Equal for walks in which a thread visits the same places."""
+        """A key that is equal for walks in which a thread visits the same elements of a row."""
         has_lanes = self.lane_of(walk) is not None
         return (has_lanes, walk.points) if self._is_flat(walk) else tuple(axis.count for axis in walk.axes)
 

@@ -20,7 +20,9 @@ from ait_mlir.lowering.loops.nest import Fold, Nest, Node, Read, Scalar
 
 @lru_cache(maxsize=64)
 def in_one_pass(nest: Nest) -> Nest:
-    """The nest with each such pair of folds as one. The nest itself if there is none."""
+    """The nest with one fold in place of each sum and the sum of squared distances from its mean; unchanged without
+    such a pair.
+    """
     pairs = {first: second for second in nest.folds() if (first := _sum_before(nest, second)) is not None}
     if not pairs:
         return nest
@@ -36,7 +38,9 @@ def _joined(node: Node, pairs: Mapping[Fold, Fold]) -> Node:
 
 
 def _sum_before(nest: Nest, squares: Fold) -> Fold | None:
-    """The fold that sums the elements of which `squares` sums the squared distances from their mean; else None."""
+    """The fold that sums the elements whose squared distances from the mean `squares` sums; None if `squares` is no
+    such sum.
+    """
     if squares.kind != "add" or len(squares.nodes) < 2:
         return None
     *elements, distance, square = squares.nodes

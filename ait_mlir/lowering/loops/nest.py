@@ -433,8 +433,10 @@ def _without_ones(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence
 
 
 def merged(axes: Sequence[Axis], walked: Sequence[Expr], others: Sequence[Expr], scope: Scope) -> Put:
-    """The axes, of which neighbours are one if each expression of `walked` steps through them as through one, and no
-    expression of `others` depends on them.
+    """The axes with neighbouring axes merged into one where possible, and the substitution for the merged axes.
+
+    Two axes are merged if each expression of `walked` advances along them as along one axis, and no expression of
+    `others` contains either.
     """
     found: list[Axis] = []
     put: dict[str, Expr] = {}
@@ -531,8 +533,9 @@ def grouped(e: Expr, axes: frozenset[str]) -> list[tuple[Monomial, Expr]]:
 
 
 def alignment(nest: Nest, read: Read | Expr, lane: str, lanes: int) -> list[Expr] | None:
-    """The numbers that must be multiples of `lanes` for aligned accesses of `lanes` neighbours along `lane`, without
-    those that are proved to be multiples. None if a number is known not to be.
+    """The numbers that must be multiples of `lanes`, so that accesses of `lanes` neighbours along `lane` are aligned.
+
+    Numbers that are proved to be multiples are left out. None if one of them is known not to be a multiple.
     """
     offset = read.offset if isinstance(read, Read) else read
     axes = frozenset(dim.name for dim in nest.scope.dims if dim.name not in nest.around)

@@ -106,8 +106,10 @@ def rows_of_gpu(nest: Nest) -> Rows:
 
 
 def _with_segments(nest: Nest) -> Rows | None:
-    """The rows of folds of which others fold segments: equal parts of a power of two elements. None if there are no
-    segments, or if values of a row's elements come before them.
+    """The rows of a nest in which one fold reduces equal segments of a row and another fold uses the results.
+
+    A segment has a power of two elements. None if the nest has no segments, or if their folds need values that are
+    computed for each element of a row.
     """
     users, last = nest.users(), nest.axes[-1] if nest.axes else None
     long = [fold for fold in nest.folds() if not is_serial(fold, SERIAL)]

@@ -1,8 +1,9 @@
-"""What a block turns in shared memory: values that are contiguous along one axis where they are read, and along another
-where they are used.
+"""The values that a block transposes in shared memory, because they are contiguous along one axis where they are read,
+and along another axis where they are used.
 
-Reads without conditions turn as they are stored, some neighbours at a time. Folds, reads that have a condition, and
-what follows from the latter alone are computed where they are read, and turn as values.
+Reads without a condition are transposed as they are stored, several neighbours at a time. Folds, reads with a
+condition, and values that depend only on such reads are computed in the order of memory, and their results are
+transposed.
 """
 
 from __future__ import annotations
@@ -74,9 +75,11 @@ class Values:
 
 @lru_cache(maxsize=256)
 def turned_values(nest: Nest, lane: str, axis: str, lanes: int = 1) -> Values:
-    """The reads outside of folds that are contiguous along `axis`, lie apart along `lane`, and have a condition, as
-    those of a pad, or do not begin on multiples of `lanes` elements; with the scalars that use only these and
-    constants.
+    """The values that are computed in the order of memory and then transposed: reads, and scalars of only these reads
+    and constants.
+
+    These reads are outside of folds, contiguous along `axis` and not along `lane`. They have a condition, as a pad has,
+    or do not begin at multiples of `lanes` elements.
     """
     far: list[Node] = []
     values, free = set[SSAValue](), set[SSAValue]()

@@ -165,7 +165,8 @@ def _batches(root: BmmOp) -> list[Shape]:
 
 @native
 def product_in_few_loops(r: Rewriter, root: BmmOp) -> Operation:
-    """The product of factors with expanded batches: of both, or of one only where that is enough."""
+    """The product with the batches of both factors expanded, or of only one factor if kernels can address the result.
+    """
     batch, operands, batches = tensor_type(root.output).dims[:-2], list(root.operands), _batches(root)
     for position in (1, 0):
         if batches[position] != batch and batch_loops(*batches) > BATCH_LOOPS:
@@ -362,8 +363,10 @@ class Neighbours:
 
 
 def plain_product(value: SSAValue) -> tuple[GemmOp, SSAValue | None] | None:
-    """The gemm of a tensor with a param, both of two dims, and the param that is added to it, if any; None if there is
-    no such gemm, or it or what it multiplies has another reader."""
+    """The gemm of a matrix with a param, and the param that is added to its result as a bias, if any.
+
+    None if `value` is no such gemm, or if the gemm or its first operand has another user.
+    """
     bias = None
     if isinstance(add := value.owner, AddOp) and value.has_one_use():
         gemm_first = isinstance(add.operands[0].owner, GemmOp)

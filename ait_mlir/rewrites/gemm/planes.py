@@ -45,7 +45,9 @@ PLANES = patterns(product_of_pixels)
 
 
 def ops_before(gemm: GemmOp) -> list[ElementwiseOp]:
-    """The elementwise ops of the image alone before the product, the last one first. Each has one user."""
+    """The elementwise ops between the image and the product, the last one first. Each reads only the image and single
+    numbers, and has one user.
+    """
     found: list[ElementwiseOp] = []
     value = gemm.a
     while isinstance(op := value.owner, ElementwiseOp) and value.get_user_of_unique_use() is not None:

@@ -51,7 +51,9 @@ def contraction_that_makes(value: SSAValue) -> Iterator[Operation]:
 
 @constraint
 def makes_numbers_of(op: Operation, contraction: HasEpilogue) -> bool:
-    """All results are of floating-point numbers that ops compute in or, of a product of integers, of such integers."""
+    """All results have floats in which ops compute; if the product is one of integers, also integers in which ops
+    compute.
+    """
     from_integers = contraction.accumulator_types()[0] == i32
     elements = [element_type_of(result) for result in op.results]
     return all(is_computed_float(e) or (from_integers and integer_range(e) and e not in STORED_ONLY) for e in elements)
@@ -59,7 +61,7 @@ def makes_numbers_of(op: Operation, contraction: HasEpilogue) -> bool:
 
 @constraint
 def is_read_as_it_is(op: Operation) -> bool:
-    """Some result has a user other than reductions, which compute elementwise ops of what they read."""
+    """Some result has a user that is not a reduction. A reduction can compute elementwise ops of its operand itself."""
     return any(not isinstance(use.operation, ReduceOp) for result in op.results for use in result.uses)
 
 

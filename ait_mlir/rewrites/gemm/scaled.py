@@ -86,7 +86,7 @@ def product_along_k(p: PatternBuilder) -> None:
 
 @pattern()
 def product_of_widened(p: PatternBuilder) -> None:
-    """q @ r = cast(q) @ cast(r), of 8-bit floats in f16, which has all their values"""
+    """q @ r = cast(q) @ cast(r), for 8-bit floats cast to f16, which represents each of their values exactly"""
     root = p.op(operands=[p.rest()], trait="AffineOperands")
     p.require("multiplies_float8", root)
     p.require("no_attribute", root, "kernel")
@@ -150,8 +150,11 @@ def scales_across(root: ContractionOp, op: DequantizeOp, position: IntegerAttr) 
 
 @constraint
 def scales_groups_along_k(root: GemmOp, first: DequantizeOp, second: DequantizeOp) -> bool:
-    """Both scales are those of groups of 128 along k, of each row of the first operand, and of blocks of rows of the
-    second one that tiles of a kernel divide. Rows start on 16 bytes."""
+    """Both scales are for groups of 128 elements along k, and rows start at multiples of 16 bytes.
+
+    The first operand has scales for each row; the second operand may have one for a block of rows, which must be a
+    multiple of the narrowest tile of the kernels.
+    """
     rows, blocks = first.block(), second.block()
     if rows is None or blocks is None or any(size.as_int() != 1 for size in rows[:-1]):
         return False

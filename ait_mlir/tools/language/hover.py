@@ -37,7 +37,7 @@ _IMPOSSIBLE = (DimError, ValueError, KeyError, VerifyException, PassFailedExcept
 
 
 def hover_at(document: Document, ctx: Context, line: int, column: int) -> Hover | None:
-    """What is known about the token at a place; None if that is nothing."""
+    """The text and range to show for the token at a position; None if nothing is known about it."""
     part, token = document.part_at(line), document.token_at(line, column)
     if part is None or token is None:
         return None

@@ -19,11 +19,11 @@ def make_room(characters: int) -> None:
 
 
 class ByLine(Generic[T]):
-    """A function of a line that remembers its results for the lines of the last calls.
+    """A function of a line that remembers its results for recent lines.
 
-    Lines of the last calls are in one dict. If it is full, it becomes the older one, and the one before it is dropped.
-    A line that is asked for again moves to the newer dict. The lines in both have at most twice the characters that
-    there is room for.
+    Results are in two dicts, the newer and the older one. When the newer dict is full, it becomes the older one, which
+    is dropped. A line that is asked for again moves to the newer dict. Together they hold at most twice the characters
+    of the limit.
     """
 
     def __init__(self, function: Callable[[str], T]) -> None:

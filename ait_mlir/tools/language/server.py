@@ -144,7 +144,9 @@ class AitServer(LanguageServer):
         return found
 
     def forget_done(self) -> None:
-        """Drop the futures of finished notifications: pygls 2 keeps one for each, and drops those of requests alone."""
+        """Drop the futures of finished notifications: pygls 2 keeps one for each notification, and drops only those of
+        requests.
+        """
         kept: dict[Any, Future[Any]] = self.protocol._request_futures  # pyright: ignore[reportPrivateUsage]
         for key in [key for key, future in kept.items() if future.done()]:
             del kept[key]
@@ -273,7 +275,9 @@ def _name(uri: str) -> str:
 
 
 def _span_of(document: Document, d: Diagnostic) -> Span:
-    """The token at which an error is, or the rest of the line; for an error of a whole op, its results and name."""
+    """The range of an error: the token there, or the rest of the line. For an error of a whole op, from its results to
+    its name.
+    """
     line = max(0, min(d.line, len(document.lines)) - 1)
     text = document.lines[line]
     start = min(max(0, d.column - 1), len(text))

@@ -45,8 +45,9 @@ def met(a: Shape, b: Shape) -> Shape | None:
 
 
 def broadcast(c: Call, values: Sequence[SSAValue] | None = None) -> list[SSAValue]:
-    """The inputs of a node whose operands broadcast; dims of inputs that meet become one dim. An input that is spread
-    to dims which another one has stays small.
+    """The inputs of a node whose operands broadcast, unchanged; requires sizes at the same axis to be equal or 1.
+
+    An input that was expanded to the shape of another one is returned as it was before it was expanded.
     """
     found = _inputs(c) if values is None else list(values)
     rank = max((tensor_type(v).rank for v in found), default=0)

@@ -69,7 +69,7 @@ def _outer_names(graph: Any) -> list[str]:
 
 
 def _step_of(c: Call, graph: Any) -> tuple[Callable[[Sequence[Any], Sequence[SSAValue]], list[Any]], list[SSAValue]]:
-    """A function that writes a step inside of a loop, and the tensors from outside that the loop captures."""
+    """A function that writes one step of a loop, and the tensors from outside of the loop that it captures."""
     names = [n for n in _outer_names(graph) if n in c.env]
     captured = {n: full(c.w, cast(Tensor, c.env[n])) for n in names if not _is_small(c.env[n])}
 

@@ -90,9 +90,11 @@ def gather_nd(c: Call) -> Result:
 
 
 def _moved_view(c: Call) -> Value | None:
-    """The first input with dims of 1 between those that the indices read, spread to the shape of the indices; None
-    unless each of these dims is read at consecutive places along a dim of its own. Exporters write in this way masks
-    that a model makes for each element, and rows of a table of positions.
+    """The first input as slices and a broadcast, where the indices are ranges, such as start, start + 1, ...; else
+    None.
+
+    Each index must count along one dim of the result, in the order of the indexed dims. Exporters use such indices for
+    masks that a model computes for each element, and for rows of a table of positions.
     """
     columns, dims, outer = _formulas(c), c.shape(0), c.shape(1)[:-1]
     if not 0 < len(columns) <= len(dims):

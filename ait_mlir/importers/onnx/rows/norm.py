@@ -121,8 +121,10 @@ def batch_norm(c: Call) -> Result:
 
 
 def instance_norm(c: Call) -> SSAValue:
-    """Each channel normalised, then scaled and shifted. Exporters write a group norm as that of groups which lie in the
-    place of channels, scaled by 1: it becomes one again.
+    """Each channel normalised, then scaled and shifted.
+
+    Exporters write a group norm as an instance norm of a reshape to [batch, groups, ...], with scale 1 and bias 0. This
+    form becomes a group norm again.
     """
     x, eps = c.tensor(0), float(c.attr("epsilon", 1e-5))
     dims = tensor_type(x).dims

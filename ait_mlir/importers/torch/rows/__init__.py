@@ -23,8 +23,9 @@ MODULES = (
 
 
 def joined(files: Sequence[ModuleType]) -> dict[str, Row]:
-    """The rows of all files by name; rows of other files replace those of the first file. Raises `ValueError` with both
-    places for two other rows of one name.
+    """The rows of all files by name. A row of another file replaces the row of that name in the first file.
+
+    Raises `ValueError`, with both places, if two files other than the first have a row of one name.
     """
     found: dict[str, tuple[Row, ModuleType]] = {}
     for file in files:

@@ -43,7 +43,9 @@ def _in_fractions(c: Call, start: Any, step: Any) -> Value:
 
 
 def _real(c: Call, value: Any, element: Attribute) -> SSAValue:
-    """A scalar argument, which may be a dim expression or a float of one."""
+    """A scalar argument as a value of type `element`: a number, a dim expression, or a float that is computed from
+    dims.
+    """
     if isinstance(value, int | float | Expr):
         return c.w.number(value, element)
     return c.w.cast(size_float(c.w, value, c.table), element)

@@ -66,8 +66,10 @@ def threshold(c: Call) -> Value:
 
 
 def of_divisor(function: Callable[[Writer, SSAValue, SSAValue], SSAValue], take: Operands = term) -> Row:
-    """A function of `self` and `other`, which PyTorch divides by: integers of a tensor must not be 0. It rounds numbers
-    of remainders to f16 and bf16, and those of quotients not: `take` makes a value of an argument.
+    """A row for a function that divides `self` by `other`, which may be a quotient or a remainder.
+
+    An element 0 of an integer tensor `other` is an error. `take` makes a value of an argument: PyTorch rounds a Python
+    number to f16 or bf16 for a remainder, but not for a quotient.
     """
 
     def checked(c: Call) -> Value:
