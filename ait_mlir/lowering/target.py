@@ -86,6 +86,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gfx90a": _row("rocm", 110, 64 * KiB, 8 * MiB, 1.3e12, 191e12, can=("mfma", "mfma_bytes")),
     "gfx942": _row("rocm", 304, 64 * KiB, 256 * MiB, 4e12, 1307e12, can=("mfma",)),
 }
+OLDEST_CUDA = 50
+"""The number of the oldest CUDA architecture that nvcc 12 knows."""
 HOPPER = ARCHITECTURES["sm_90a"]
 """The card whose times the estimates of the CUDA kernels are fitted to (H200)."""
 
@@ -113,6 +115,8 @@ def architectures(kind: TargetKind) -> tuple[str, ...]:
 
 def architecture_problem(kind: TargetKind, arch: str) -> str | None:
     """The error if the kernels would compute wrong results on this architecture, or it is unknown; else None."""
+    if kind == "cuda" and (_number(arch) or 0) < OLDEST_CUDA:
+        return f"architecture {arch!r} of target cuda is not supported; expected one like 'sm_90a'"
     if kind != "rocm" or arch in architectures(kind):
         return None
     supported = f"expected one of {', '.join(architectures(kind))}"

@@ -126,7 +126,7 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in candidates:
             candidates[plain] = list(candidates_of(op, target, configs=2, configs_cut=2))
             if not candidates[plain]:
-                hint = advice(op, target) or _too_large(op) or "see docs/internals/kernels.md for how to add one"
+                hint = advice(op, target) or _too_large(op) or 'CONTRIBUTING.md says how to add one, under "A kernel"'
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {hint}", op)
         key: object = plain

@@ -70,6 +70,8 @@ WRONG = {
     "run tiny.ait --input x=ones:2x8 --input m=ones:3x1": "input 'm' has shape [3, 1], expected [2, 1]: axis 0 is 3, not 2",
     "run tiny.ait --input x=ones:2x8x1": "input 'x' has rank 3 (shape [2, 8, 1]), expected rank 2",
     "run tiny.ait --input x=ones:999999999999x999999999999": "is too large a shape",
+    "run tiny.ait --input x=ones:2x8 --dim b=3": "--dim b=3: input 'x' has extent 2 on axis 0, so b = 2",
+    "run tiny.ait --compare nothing": "--compare nothing: there is no such file; expected reference, onnxruntime or",
     "run tiny.ait --seed -1": "--seed: '-1' is no whole number",
     "run tiny.ait --dim s=1048576 --dim b=1": "out of memory: the arena of a run needs",
     "bench tiny.ait --dim s=1048576 --dim b=1": "out of memory: the arena of a run needs",
@@ -78,6 +80,8 @@ WRONG = {
     "CUDA cards only",
     "compile tiny.mlir --target rocm --arch gfx1100": "architecture gfx1100 of target rocm is not supported: its waves "
     "have 32 lanes, the kernels need 64; expected one of gfx906, gfx908, gfx90a, gfx942",
+    "compile tiny.mlir --target cuda --arch hopper": "architecture 'hopper' of target cuda is not supported; expected one",
+    "compile tiny.mlir --target cuda --arch sm_9": "architecture 'sm_9' of target cuda is not supported; expected one",
     "compile tiny.mlir --points middle": "points is 'middle', expected hints, min, max or several with a plus between",
     "compile tiny.mlir --precision tf32": 'precision is \'tf32\', expected "highest" (exact f32), "high" (TF32) or',
     "compile tiny.mlir --points min,max": "points is 'min,max', expected hints, min, max or several with a plus between",

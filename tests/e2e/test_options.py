@@ -23,6 +23,7 @@ from ait_mlir.options import CompileOptions
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"target": "tpu"}, "unknown target 'tpu'; expected one of cpu, cuda, rocm"),
     ({"arch": "sm 90"}, "no architecture: 'sm 90'; expected one like 'native'"),
+    ({"target": "cuda", "arch": "hopper"}, "architecture 'hopper' of target cuda is not supported"),
     ({"target": "rocm", "arch": "gfx1100"}, "architecture gfx1100 of target rocm is not supported"),
     ({"start": "finished"}, "unknown phase 'finished'; the phases are imported, canonical"),
     ({"measure": "sometimes"}, "measure is 'sometimes', expected True, False, \"auto\" or \"known\""),

@@ -100,7 +100,7 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "use before definition": (
         graph(f"  %0 = ait.relu %1 : {RELU}", f"  %1 = ait.relu %x : {RELU}"),
-        r"2:17: error: %1 is used before its definition",
+        r"2:17: error: %1 is not defined above this op",
     ),
     "generic use before definition": (
         graph(f'  %0 = "ait.relu"(%1) : ({RELU}) -> {RELU}', f"  %1 = ait.relu %x : {RELU}"),

@@ -44,7 +44,7 @@ def resolve(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
         hint = f"; did you mean %{near[0]}?" if near else ""
         near = near or above[:-3:-1]
         with fixing(*(Fix(f"write %{name}", f"%{name}") for name in near)):
-            parser.raise_error(f"%{operand.operand_name} is used before its definition{hint}", operand.span)
+            parser.raise_error(f"%{operand.operand_name} is not defined above this op{hint}", operand.span)
     if operand.index >= len(values):
         parser.raise_error(f"%{operand.operand_name} has {len(values)} results, no #{operand.index}", operand.span)
     return values[operand.index]

@@ -156,7 +156,7 @@ def make_inputs(model: Model, options: argparse.Namespace) -> dict[str, Array]:
         if name not in known:
             raise UsageError(f"--input {text}: there is no input '{name}'; the inputs are {', '.join(known) or 'none'}")
         given[name] = _parsed(model, options, name, value, options.seed + known[name])
-    if len(given) < len(known):
+    if len(given) < len(known) or options.dim:
         dims = _dims_of(model, given, options.dim)
         shapes, strides = model.input_shapes(dims), model.input_strides(dims)
         for name in known.keys() - given.keys():
@@ -180,6 +180,11 @@ def _dims_of(model: Model, given: Mapping[str, Array], texts: list[str]) -> dict
                 f"input '{tensor.name}' has rank {len(shape)} (shape {list(shape)}), expected rank {len(tensor.shape)}"
             )
         for axis, (dim, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
+            if dim in given_names and extent != values[dim]:
+                raise UsageError(
+                    f"--dim {dim}={values[dim]}: input '{tensor.name}' has extent {extent} on axis {axis}, "
+                    f"so {dim} = {extent}; leave out --dim or change the input"
+                )
             if dim in values and dim not in given_names:
                 if not ranges[dim].lo <= extent <= ranges[dim].hi:
                     raise InputError(
@@ -227,6 +232,10 @@ def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> Non
             if not equals and option == "compare":
                 if text not in ("reference", "onnxruntime") and len(known) != 1:
                     raise UsageError(f"--compare {text}: say which output, as in {next(iter(known))}={text}")
+                if text not in ("reference", "onnxruntime") and not Path(text).exists():
+                    raise UsageError(
+                        f"--compare {text}: there is no such file; expected reference, onnxruntime or a .npy file"
+                    )
                 continue
             if name_and_value(text, f"--{option}")[0] not in known:
                 raise UsageError(

@@ -174,7 +174,7 @@ ait_rt.program @view_dim arena (64) {
 
 ait_rt.program @undefined arena (64) {
   %y = ait_rt.output "y" : !ait_rt.buffer<4 x f16>
-  // expected-error @below {{%x is used before its definition}}
+  // expected-error @below {{%x is not defined above this op}}
   ait_rt.copy %x to %y
 }
 
@@ -272,6 +272,6 @@ ait_rt.program @first arena (64) {
 }
 ait_rt.program @second arena (64) {
   %y = ait_rt.output "y" : !ait_rt.buffer<4 x f16>
-  // expected-error @below {{%h is used before its definition}}
+  // expected-error @below {{%h is not defined above this op}}
   ait_rt.copy %h to %y
 }

@@ -57,7 +57,7 @@ def test_each_error_is_reported_and_no_other() -> None:
     text = text.replace("%4 : !ait.tensor<batch x 768", "%4 : !ait.tensor<batch x 767")
     assert errors(Document("f", text)) == [
         "11:8: Operation ait.gelo is not registered; did you mean ait.gelu?",
-        "14:25: %dwn_w is used before its definition; did you mean %down_w?",
+        "14:25: %dwn_w is not defined above this op; did you mean %down_w?",
         errors(Document("f", FFN.replace("%4 : !ait.tensor<batch x 768", "%4 : !ait.tensor<batch x 767")))[0],
     ]
 
@@ -211,7 +211,7 @@ def test_dims_of_texts_that_are_gone_are_forgotten() -> None:
 def test_parts_of_a_text_have_their_own_names_and_places() -> None:
     part = 'ait.graph @f(%x: !ait.tensor<f32>) {\n  ait.output "y" %x : !ait.tensor<f32>\n}\n'
     document = Document("f", f"{part}// -----\n{part.replace('%x :', '%z :')}")
-    assert errors(document) == ["6:18: %z is used before its definition"]
+    assert errors(document) == ["6:18: %z is not defined above this op"]
     named = named_at(document, 0, 14)
     assert named is not None and [s.line for s in named.places] == [0, 1]
 
