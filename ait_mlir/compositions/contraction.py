@@ -82,8 +82,10 @@ def block_scaled_product(
 
 
 def for_columns(w: Writer, value: SSAValue, rows: bool) -> SSAValue:
-    """A number for each column of y, which broadcasts to y, as one that broadcasts to a product x @ y; with `rows` for
-    each row of y, and x @ y^T."""
+    """A number for each column of y, reshaped from broadcasting to y to broadcasting to the product x @ y.
+
+    With `rows`, a number for each row of y, and the product x @ y^T.
+    """
     dims = tensor_type(value).dims
     return w.reshape(value, (*dims[:-2], dims[-1], dims[-2])) if rows and len(dims) > 1 else value
 

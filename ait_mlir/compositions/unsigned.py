@@ -48,8 +48,10 @@ def shifted_right(w: Writer, x: SSAValue, count: SSAValue) -> SSAValue:
 
 
 def to_float(w: Writer, x: SSAValue, element: Attribute) -> SSAValue:
-    """The numbers as floats, rounded once: half of a large number, whose last bit says whether the number was odd, has
-    the rounding of the number.
+    """Integers as floats, rounded once.
+
+    A large number is halved first; the last bit of the half is set if the number was odd, so that the rounding is the
+    same.
     """
     half = w.pointwise("bit_or", _half(w, x), w.pointwise("bit_and", x, 1))
     return w.where(w.compare("lt", x, 0), w.mul(w.cast(half, element), 2.0), w.cast(x, element))

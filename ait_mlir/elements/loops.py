@@ -69,7 +69,8 @@ def put(e: Expr, names: Mapping[str, Index]) -> Index:
 
 
 def expression(e: Expr, names: Mapping[str, Index]) -> Expr:
-    """Like `put`; raises `NoElements` if an iteration dim would become a value."""
+    """`e` with `names` in place of iteration dims, as `put`; raises `NoElements` if a value replaces an iteration dim.
+    """
     if any(isinstance(names.get(name), SSAValue) for name in e.symbols):
         raise NoElements(f"an index that is a value stands in {e}")
     return e.substitute({name: i for name, i in names.items() if isinstance(i, Expr)})

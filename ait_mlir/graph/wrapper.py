@@ -199,7 +199,9 @@ class Graph:
         return [self._port_of(t) for t in (*self._free_inputs(), *self.graph.outputs())]
 
     def _port_of(self, t: tensor) -> str:
-        """The name of a tensor as an output of its node, or as an argument of the first that reads it."""
+        """The name NODE::PORT of a tensor: as an output of the node that computes it, else as an input of the first
+        reader.
+        """
         for node in self.graph.nodes:
             ports = node.outputs if t.producer is not None else node.inputs
             for port, other in ports.items():

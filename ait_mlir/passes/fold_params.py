@@ -151,7 +151,7 @@ def is_outside(op: Operation) -> bool:
 
 
 def _reads_alone(ops: Sequence[Operation]) -> bool:
-    """Whether only these ops read the params among them."""
+    """Whether the params among these ops have no other users."""
     inside = set(ops)
     return all(use.operation in inside for op in ops if isinstance(op, ParamOp) for use in op.output.uses)
 

@@ -186,7 +186,10 @@ class Step:
         return (e - sym(COLUMN)).as_int()
 
     def _kind(self, e: Expr) -> str | None:
-        """The iteration dim that an index steps along, empty if none; None if it is none of these."""
+        """The dim of the state that an index counts: `ROW`, `COLUMN`, or "" if it depends on neither.
+
+        None for another expression of the two dims.
+        """
         if e is sym(ROW):
             return ROW
         if self._column(e) is not None:

@@ -46,7 +46,7 @@ GAIN_MOVES_CPU = 2.5
 
 @dataclass
 class Costs:
-    """What groups of a block save."""
+    """The estimated seconds that groups of ops in one block save when each becomes one launch."""
 
     groups: Groups
     times: dict[object, tuple[float, float]] = field(default_factory=dict[object, "tuple[float, float]"])
@@ -113,7 +113,9 @@ class Costs:
         return seconds * (SAMPLED if is_sampled else STRIDED) / width
 
     def _is_sampled_by_planes(self, op: ViewLike) -> bool:
-        """Whether a view is an image of small channels that is only sampled, to results of channels side by side."""
+        """Whether a view is an image with small planes, and all its users sample it and then permute the result to
+        channels-first.
+        """
         users = [use.operation for r in op.results for use in r.uses]
         if not all(isinstance(user, GridSampleOp) for user in users):
             return False

@@ -257,8 +257,9 @@ class Groups:
                 op.erase()
 
     def _reshapes_before(self, value: SSAValue, group: Container[Operation], end: int) -> list[Operation] | None:
-        """The reshapes of a value that stand before the end of a group outside of it, and whose users follow it; None
-        if another op there uses the value.
+        """The reshapes of a value, outside of a group and before its end, that can move behind the group.
+
+        None if another op before the end of the group uses the value.
         """
         found: list[Operation] = []
         for op in {use.operation: None for use in value.uses}:

@@ -75,7 +75,7 @@ def bufferize_scan(b: Bufferizer, scan: ScanOp) -> None:
 
 
 def _kept(scan: ScanOp) -> dict[int, int]:
-    """For the carried values that are also stacked, and whose stack is used: the position of the stacked result."""
+    """The position of the stacked result for each carried value that is also stacked, if the stacked result is used."""
     carry, found = len(scan.init), dict[int, int]()
     for position, value in enumerate(scan.yielded[carry:]):
         if value in scan.yielded[:carry] and scan.results[carry + position].uses:

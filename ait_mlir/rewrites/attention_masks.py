@@ -283,7 +283,9 @@ def causal_weights(r: Rewriter, root: AttentionOp) -> Operation:
 
 @constraint
 def is_band(condition: CompareOp, attention: AttentionOp) -> bool:
-    """For a fixed W, `a >= b` is true exactly where the column is less than W before the position of the row."""
+    """There is a fixed W for which `a >= b` is true exactly for the W columns up to the row's position in causal
+    attention.
+    """
     return _window(condition.lhs, condition.rhs, attention, 0) is not None
 
 

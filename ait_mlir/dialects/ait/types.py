@@ -95,8 +95,10 @@ def parse_dims(parser: AttrParser, body: str, start: int) -> Shape:
 
 
 def parse_dim(parser: AttrParser, text: str, start: int, of_shape: bool = False) -> Expr:
-    """Parse one dim expression, of a shape with ' x ' between dims if `of_shape`; a syntax error points into the
-    source."""
+    """Parse one dim expression; a syntax error points into the source.
+
+    `of_shape`: the expression is one of several with ' x ' between them, and the error may suggest a missing ' x '.
+    """
     try:
         return d.parse(text)
     except d.DimSyntaxError as e:

@@ -118,7 +118,8 @@ def read(files: Files, config: JsonValue) -> tuple[dict[str, StoredWeight], set[
 
 
 def _scheme(files: Files, name: str, module: str, schemes: list[Scheme]) -> Scheme:
-    """The scheme whose target is the module; else the one whose targets are classes."""
+    """The scheme of a module: the first with a target that names the module, else the first whose targets are classes.
+    """
 
     def names(target: str) -> bool:
         if target.startswith("re:"):

@@ -180,7 +180,7 @@ class StoredWeight:
         return sum(array.nbytes for array in self.parts("").values())
 
     def values(self) -> Array:
-        """The weight that the library of the format would make of it, to the bit."""
+        """The values of the weight, bitwise as the library of the checkpoint's format computes them."""
         found = self.scaled.values()
         if self.less is not None:
             less = self.less.values() if isinstance(self.less, Scaled) else self.less.astype(np.float32)

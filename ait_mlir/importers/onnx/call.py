@@ -37,11 +37,11 @@ class Around(Protocol):
     """The folder of the model, in which its data are."""
 
     def may_unite(self, a: Expr, b: Expr) -> bool:
-        """Whether two dims are names of inputs, which can become one dim."""
+        """Whether two dims are both names of input dims, so that they can become one dim."""
         ...
 
     def may_be(self, dim: Expr, size: int) -> bool:
-        """Whether a dim is a name of inputs, which can have this size."""
+        """Whether a dim is the name of an input dim that can have the given size."""
         ...
 
     def inner(self, graph: Any, env: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:

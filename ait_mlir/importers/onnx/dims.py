@@ -54,7 +54,9 @@ def same_dims(a: str, b: str) -> Narrower:
 
 
 class _ImportScope(AssumingScope):
-    """Assumes that dims are equal, multiples of powers of two rather than of these plus a rest, or in a range."""
+    """A scope that solves equations of dims by assumptions: dims are equal, are multiples of a power of two, or are
+    within a range.
+    """
 
     def _assume(self, left: Expr, right: Expr) -> bool:
         if (found := as_multiples(self.solution, left, right)) is None:

@@ -62,7 +62,7 @@ def _computed(c: Call) -> Any:
 
 
 def _size(c: Call) -> int | None:
-    """The elements of a result that its inputs give as a shape."""
+    """The number of elements of a result whose shape the inputs give; None for other operators."""
     if c.node.op_type == "ConstantOfShape":
         return math.prod(c.ints(0))
     if c.node.op_type in ("Expand", "Tile", "Reshape"):
@@ -113,7 +113,9 @@ def _modulo(a: Any, b: Any) -> Any:
 
 
 def _relation(holds: Callable[[Scope, Expr, Expr], bool], fails: Callable[[Scope, Expr, Expr], bool]) -> Rule:
-    """A rule for a comparison that every element of the dims' ranges decides in the same way."""
+    """A rule for comparisons of dims: each must have the same result for all values of the dims, else it is not
+    computed.
+    """
 
     def rule(c: Call) -> Known | None:
         a, b = np.broadcast_arrays(*(objects(t) for t in c.inputs))

@@ -101,8 +101,9 @@ class Held:
 
 
 def tensor_of(tensor: Any, folder: Path | None, least: int, name: str = "") -> Known | Held:
-    """The elements of a `TensorProto`, of a weight's if it has floats and more than `least` of them; `NotSupported` as
-    in `array_of`.
+    """The elements of a `TensorProto`. Floats are a weight if there are more than `least` of them, else a constant.
+
+    Raises `NotSupported` as `array_of` does.
     """
     if (holder := HOLDERS.get(tensor.data_type)) is None:
         array, element = array_of(tensor, folder), element_type(tensor.data_type)

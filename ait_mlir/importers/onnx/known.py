@@ -42,7 +42,7 @@ class Known:
         return self.array.dtype == object
 
     def exprs(self) -> list[Expr]:
-        """The elements in row-major order, as expressions; -2^63, which none holds, becomes the next number."""
+        """The elements in row-major order, as expressions. Expressions cannot hold -2^63, which becomes -2^63 + 1."""
         return [n if isinstance(n, Expr) else const(max(int(n), -MAX_LITERAL)) for n in self.array.reshape(-1).tolist()]
 
 

@@ -297,7 +297,7 @@ class Importer:
         self.w.place, self.w.location = outside, location
 
     def _version(self, domain: str) -> int:
-        """The opset of a domain where the importer is: the model's, or that of the function under way."""
+        """The version of a domain's operators: that of the model, or of the function whose body is being imported."""
         if self.opsets is None:
             return opset_of(self.model, domain)
         return next((v for d, v in self.opsets.items() if d == domain or {d, domain} == {"", "ai.onnx"}), 0)
@@ -361,12 +361,12 @@ class Importer:
         return [self._input(item.name, own) for item in graph.output]
 
     def may_unite(self, a: Expr, b: Expr) -> bool:
-        """Whether two dims are names of inputs, which can become one dim."""
+        """Whether two dims are both names of input dims, so that they can become one dim."""
         names = set(self.dims)
         return str(a) in names and str(b) in names
 
     def may_be(self, dim: Expr, size: int) -> bool:
-        """Whether a dim is a name of inputs, which can have this size."""
+        """Whether a dim is the name of an input dim that can have the given size."""
         return str(dim) in set(self.dims) and self.dims.may_be(str(dim), size)
 
     # ** outputs **

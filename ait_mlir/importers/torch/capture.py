@@ -251,8 +251,9 @@ def _too_small(name: str, minimum: int) -> ImportFailure:
 
 
 def _fixes_a_dim(program: Any) -> bool:
-    """Whether only one value of a dynamic dim is left: PyTorch fixes `n` of `2*n` without an error, if the conditions
-    of the trace are assertions.
+    """Whether PyTorch left a dynamic dim only one value.
+
+    This happens without an error, for `n` of `2*n`, if the conditions of the trace are assertions.
     """
     sizes = [size for item in read_inputs(program).tensors for size in item.node.meta["val"].shape]
     symbols = {symbol for size in sizes if not isinstance(size, int) for symbol in size.node.expr.free_symbols}

@@ -64,7 +64,8 @@ _KINDS = {
 def unproved_guards(program: Any, table: DimTable) -> list[str]:
     """The conditions of a program's trace, as text, that are not proved to hold for all values of the dims.
 
-    That a size is not 1 is none: PyTorch asks whether it broadcasts, and our dims never do.
+    Conditions that a size is not 1 are left out: PyTorch asks them to find out whether a dim broadcasts, and dims here
+    never do.
     """
     sizes = (s for n in program.graph.nodes for s in getattr(n.meta.get("val"), "shape", ()) if not isinstance(s, int))
     environment = next((size.node.shape_env for size in sizes), None)

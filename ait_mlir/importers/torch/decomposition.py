@@ -128,15 +128,16 @@ def _operations_of(body: Any) -> Generator[Any]:
 
 
 def _parts(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """A composition, calling PyTorch's function of its parts. PyTorch's dispatcher in Python would hide the parts from
-    autocast.
+    """Call PyTorch's function that composes an operation of other operations.
+
+    PyTorch's dispatcher in Python is off during the call: it would hide these operations from autocast.
     """
     with torch._C._DisablePythonDispatcher():
         return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
 def _cast(op: Any, dtype: Any, *args: Any) -> Any:
-    """An operation on operands of a type."""
+    """Call an operation with its tensors converted to `dtype`."""
 
     def cast(x: Any) -> Any:
         return x.to(dtype)

@@ -322,7 +322,7 @@ class DimTable:
 
 
 def _divides(e: Any) -> bool:
-    """Whether a real number of SymPy has a quotient that floats may round."""
+    """Whether a SymPy expression contains a quotient that floats may round: its divisor is not a power of 2."""
     kind = type(e).__name__
     return (kind in QUOTIENTS and not _is_power_of_2(e.args[1])) or any(map(_divides, e.args))
 

@@ -210,7 +210,10 @@ def _pool_of_mean(own: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
 
 def _sizes_of_parts(x: Any, output_size: Any, rank: int) -> list[Any]:
-    """How many parts each of the last `rank` dims has: one number is for all of them, None for each element."""
+    """The number of parts along each of the last `rank` dims.
+
+    `output_size` is one number for all dims or one for each; None stands for the size of the dim.
+    """
     given: Sequence[Any] = [output_size] * rank if isinstance(output_size, int | torch.SymInt | None) else output_size
     return [n if size is None else size for n, size in zip(x.shape[-rank:], given, strict=True)]
 
@@ -293,7 +296,7 @@ def _nothing(x: Any) -> bool:
 
 
 def _without_any(own: Callable[..., Any]) -> Callable[..., Any]:
-    """`own`, which raises an error if any value is out of range, without this check."""
+    """A function that calls `own` without its check for values out of range, which is a call of `torch.any`."""
 
     def unchecked(*args: Any, **options: Any) -> Any:
         kept, torch.any = torch.any, _nothing

@@ -61,7 +61,9 @@ class Range:
         return self.start if self.by > 0 else self.start + (self.count - 1) * self.by
 
     def of_axis(self, tensor: Any, axis: int) -> Any:
-        """The elements of a tensor at these numbers of an axis, first; for a step below 0, the last number first."""
+        """The elements of a tensor at the numbers of the range along an axis, which moves to the front, in ascending
+        order.
+        """
         moved = tensor.movedim(axis, 0)
         first = self.first
         if _is_known(moved.shape[0] == self.count) and _is_known(first == 0):
@@ -72,7 +74,9 @@ class Range:
         return moved[first : first + (self.count - 1) * step + 1 : step]
 
     def in_order(self, values: Any) -> Any:
-        """Reverses dim 0 for a step below 0: ascending numbers become the order of the steps, and the reverse."""
+        """Values with dim 0 reversed if the range counts down: this converts from ascending order to the order of the
+        steps, and back.
+        """
         return values if self.by > 0 else values.flip(0)
 
 

@@ -97,8 +97,10 @@ def any_size() -> contextlib.AbstractContextManager[Any]:
 
 
 def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """`choose`, which chooses strides, without recording conditions. A function that may return a view or a copy still
-    records them: a later write to its result may change its operand.
+    """`choose`, a function of PyTorch that chooses strides, changed so that it records no conditions on dims.
+
+    A function that may return a view or a copy still records them, because a later write to its result may change its
+    operand.
     """
 
     @functools.wraps(choose)
@@ -111,8 +113,9 @@ def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
-    """`dispatch`, by which a decomposition calls operations, without recording conditions for views: the trace before
-    it has already checked their numbers of elements.
+    """`dispatch`, by which a decomposition calls operations, changed so that views record no conditions on dims.
+
+    The trace before the decomposition has already checked that the numbers of elements agree.
     """
 
     @functools.wraps(dispatch)

@@ -73,7 +73,9 @@ def _log2_in(e: Any) -> Any:
 
 
 def _logarithm(e: Any) -> Callable[[float], float] | None:
-    """The function of `math` that log2 with a factor or divisor stands for, or None."""
+    """The function of `math` that is meant by log2 with a constant factor or divisor, such as `math.log10`; None for
+    others.
+    """
     number = next((a for a in e.args if a.is_number), None)
     if len(e.args) != 2 or number is None or _log2_in(e) is None:
         return None
@@ -84,7 +86,10 @@ def _logarithm(e: Any) -> Callable[[float], float] | None:
 
 
 def _is_certain(e: Any) -> bool:
-    """Whether Python computes just this number: a logarithm times other numbers has another last digit."""
+    """Whether floats of Python give exactly the computed value.
+
+    A logarithm with a factor that `math` has no function for may differ in the last digit.
+    """
     is_plain = type(e).__name__ == _LOG2 or _logarithm(e) is not None
     return is_plain or not any(type(part).__name__ == _LOG2 for part in _parts(e))
 

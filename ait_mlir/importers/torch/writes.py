@@ -111,7 +111,7 @@ class _Rewriter:
         return node
 
     def value(self, node: Any) -> Any:
-        """The node with the value that a node of the program has here."""
+        """The node of the new graph that has the current value of a node of the program, after the writes so far."""
         if node in self.may_share:
             base, writes = self.may_share[node]
             if self.writes.get(base, 0) != writes:

@@ -320,8 +320,10 @@ FEW_BYTES = 128
 
 
 class LoopsColumns(Generated):
-    """Loops with long folds, on a GPU: the threads of a row of threads compute neighbouring rows, those of a column
-    share rows.
+    """Loops with long folds, on a GPU, by blocks of `rows` x `columns` threads.
+
+    Neighbouring threads along the columns compute neighbouring rows of the nest; the `rows` threads of a column share
+    the work on their row.
     """
 
     name = "loops_columns"

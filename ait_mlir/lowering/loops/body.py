@@ -462,7 +462,10 @@ class Body:
         return self.is_narrow and self.only_scaled(op.results[0], summed=isinstance(op, DivOp))
 
     def print_divisors(self, nodes: Sequence[Node]) -> None:
-        """Print the reciprocals of values by which nodes divide again and again, and which are computed before them."""
+        """Print the reciprocals of values that are computed before `nodes` and by which `nodes` divide.
+
+        Only divisions of f32 whose results are rounded to 2 bytes use a reciprocal.
+        """
         inside = {v for node in walk(nodes) for v in node.results}
         for node in walk(nodes):
             if not isinstance(node, Scalar) or not isinstance(node.op, DivOp) or not self.may_be_narrow(node.op):
@@ -529,7 +532,11 @@ class Body:
         self.take_results(fold, state)
 
     def run_of(self, fold: Fold) -> int:
-        """How many values along the last axis of a fold are joined before they are joined to its state; 0 for all."""
+        """The number of values along the last axis of a fold that are joined first, before they are joined to its
+        state.
+
+        0 if each value is joined to the state at once.
+        """
         return 0
 
     def open_loop(self, axis: Axis, unrolls: bool = False, begin: str = "0", end: str = "") -> None:

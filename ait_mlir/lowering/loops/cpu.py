@@ -40,7 +40,10 @@ BLOCK = 128
 
 
 def rows_of_cpu(nest: Nest) -> Rows:
-    """The rows of a nest, also of short folds, so that no result computes one again; few rows leave threads idle."""
+    """The rows of a nest, short folds included, so that the results of a row share the value of a fold.
+
+    If there are fewer rows than keep all threads busy, each result with only short folds is its own row.
+    """
     rows = rows_of(nest, most=1)
     count = rows.count.as_int()
     return rows_of(nest) if rows.rest and count is not None and count < MANY_ROWS else rows
@@ -335,7 +338,7 @@ class CpuLoops:
         return self.guarded(i, f"output{i}[{at}] = ait::convert<{t}>({value});")
 
     def guarded(self, i: int, store: str) -> str:
-        """The store of a result; one along which the result has size 1 stores at the first index."""
+        """The statement that stores a result; along axes where the result has size 1, only the first index stores."""
         axes = [a for a in self.nest.once_along(i) if i not in self.of_rows or a in self.rows.group]
         parts = [f"{self.body.index.variables[a.name]} == 0" for a in axes]
         return f"if ({' && '.join(parts)}) {store}" if parts else store

@@ -52,7 +52,8 @@ class CpuBody(Body):
         later: frozenset[SSAValue],
         always: bool = False,
     ) -> None:
-        """A loop over lanes with the statements of nodes, behind one with reads lane by lane."""
+        """Print up to two loops over lanes: first the reads that need one access for each lane, then the other nodes.
+        """
         first = self.apart(nodes)
         if first:
             own = {v.owner for node in first for v in node.results}
@@ -117,7 +118,9 @@ class CpuBody(Body):
 
     @contextmanager
     def lanes_by_name(self) -> Generator[tuple[str, str]]:
-        """Prints with the axis of lanes at lane `j`; gives its variable outside of the loop over lanes, and inside."""
+        """A context in which the axis of lanes has a variable for lane `j`; yields its names outside and inside of the
+        loop.
+        """
         assert self.lane is not None
         before = self.index.variables[self.lane]
         self.index.variables[self.lane] = f"{before}_j"

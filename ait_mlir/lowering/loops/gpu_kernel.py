@@ -263,7 +263,9 @@ class GpuLoops(ABC):
         return lines
 
     def guarded(self, i: int, condition: str, store: str) -> str:
-        """The store of a result under a condition; one along which the result has size 1 stores at the first index."""
+        """The statement that stores a result if a condition holds; along axes where it has size 1, only the first index
+        stores.
+        """
         axes = [a for a in self.nest.once_along(i) if i not in self.of_rows or a in self.rows.group]
         parts = [*([condition] if condition else []), *(f"{self.body.index.variables[a.name]} == 0" for a in axes)]
         return f"if ({' && '.join(parts)}) {store}" if parts else store

@@ -240,12 +240,14 @@ class Tiles(Maps):
             yield
 
     def is_apart(self, read: Read, lane: Axis) -> bool:
-        """Whether neighbours along the results' axis are not neighbours where they are read."""
+        """Whether neighbours along the axis `lane` of the results read elements that are not adjacent in memory."""
         by = step(read.offset, lane.name)
         return by is None or by.as_int() not in (0, 1)
 
     def in_order_of_reads(self, axes: list[Axis], reads: Sequence[Read]) -> list[Axis]:
-        """Axes in the order of reads that lie apart: neighbouring blocks then read parts of the same sectors."""
+        """Axes sorted by the distance of the elements that `reads` read, so that neighbouring blocks share sectors of
+        memory.
+        """
 
         def apart(axis: Axis) -> float:
             steps = [step(read.offset, axis.name) for read in reads]

@@ -257,7 +257,7 @@ class RowThreads(SharedRows):
         return blocks, threads * beside, what
 
     def turned_stores(self, threads: int, lane: Axis | None) -> TurnedStores | None:
-        """The tiles of results that turn; None if none do."""
+        """The tiles in which a block transposes results in shared memory; None if it transposes none."""
         side, walk = self.side, self.rows.last
         if side is None:
             return None
@@ -386,8 +386,10 @@ class RowThreads(SharedRows):
 
 
     def print_fold_of_segment(self, walk: Walk, fold: Fold, most: int) -> None:
-        """Print the fold of the segment of a row to which a thread's chunk belongs. The neighbouring threads that have
-        its chunks join their states. If these were more than `most`, as with single elements, each reads the segment.
+        """Print the fold of the segment of a row that contains the thread's chunk.
+
+        The threads with chunks of one segment join their states. If a segment has more than `most` chunks, each thread
+        reads the whole segment instead.
         """
         body, acc = self.body, Accumulator(fold)
         state, lane, span = body.declare(acc, laned=False), body.lane, f"{fold.points.as_int()} / kLanes"
@@ -476,7 +478,7 @@ class ColumnThreads(SharedRows):
         return blocks, x * y, what
 
     def turned_stores(self, lane: Axis, x: int, y: int) -> TurnedStores | None:
-        """The tiles of results that turn; None if none do."""
+        """The tiles in which a block transposes results in shared memory; None if it transposes none."""
         results = turned_along_rows(self.nest, self.rows) if self.config.get("turned") and self.phase is None else ()
         if not results:
             return None

@@ -155,7 +155,9 @@ class _Numbered:
                     self.moving.add(result)
 
     def _place(self, walk: Walk, axes: Sequence[Axis], offset: Expr) -> Key:
-        """An offset with numbers for axes, and the sizes of these."""
+        """A key for the elements that a walk reads at an offset: the offset with numbered axes, and the sizes of the
+        axes.
+        """
         if flat := self._is_flat(walk):
             axes, put = merged(axes, [offset], [], self.nest.scope)
             offset = offset.substitute(put)
@@ -228,7 +230,7 @@ class _Choice:
             self._need(operand, number)
 
     def _is_costly(self, value: SSAValue) -> bool:
-        """Whether a float takes a function of elements to compute."""
+        """Whether a float is computed from elements by a function that takes many instructions."""
         node = self.owners.get(value)
         if not isinstance(node, Scalar) or value not in self.found.moving or not BY_IR[value.type].is_float:
             return False

@@ -127,14 +127,18 @@ def _with_segments(nest: Nest) -> Rows | None:
 
 
 def _is_segment(fold: Fold, last: Axis, of: frozenset[str]) -> bool:
-    """Whether a fold walks as many elements as the last axis of the results has, and does not depend on that axis."""
+    """Whether a fold is over a segment of a row: as many elements as the last axis of the results, without depending on
+    it.
+
+    The number is a power of two.
+    """
     points = fold.points.as_int()
     is_short = points is not None and points <= LONGEST_SEGMENT and points & (points - 1) == 0
     return is_short and len(fold.axes) == 1 and last.count.as_int() == points and last.name not in of
 
 
 def _divided(nest: Nest, long: Sequence[Fold]) -> Rows:
-    """The rows along the axes on which the folds `long` depend; they are the folds of the steps."""
+    """A nest divided into rows along the axes on which the folds `long` depend; these folds become its steps."""
     users = nest.users()
     names = frozenset[str]().union(*(users[fold.results[0]] for fold in long)) if long else None
     group = tuple(a for a in nest.axes if names is None or a.name in names)
@@ -217,7 +221,9 @@ def later_values(nest: Nest, nodes: Sequence[Node]) -> frozenset[SSAValue]:
 
 
 def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node, ...]]]:
-    """The axes and the nodes of each fold of a walk, or of the segments and of the results."""
+    """The axes and nodes that a walk runs: those of each of its folds; in the last walk, of the segments and the
+    results.
+    """
     if walk_.folds:
         return [(fold.axes, fold.nodes) for fold in walk_.folds]
     segments = [((*walk_.axes[:-1], *fold.axes), fold.nodes) for fold in rows.segments]
@@ -225,8 +231,9 @@ def nodes_of(walk_: Walk, rows: Rows) -> list[tuple[tuple[Axis, ...], tuple[Node
 
 
 def row_lanes(nest: Nest, rows: Rows, lanes: int) -> int:
-    """The neighbours of an access along a row: the most, at most `lanes`, that divide the contiguous axis of some walk.
-    A row of odd length has one.
+    """The number of neighbours in one access along a row: the largest divisor of a contiguous axis, at most `lanes`.
+
+    A row with an odd number of elements has 1.
     """
     axes = [axis for each in rows.walks() if (axis := lane_along(nest, rows, each)) is not None]
     return max((fitting(axis.count, lanes) for axis in axes), default=lanes)

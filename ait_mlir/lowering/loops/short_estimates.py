@@ -147,7 +147,7 @@ class Short:
         return target.launch_seconds + max(moved, busy) + OVERLAP * (busy + l1) + chain
 
     def _moves(self, read: Read) -> bool:
-        """Whether rows read other elements than their neighbours."""
+        """Whether the elements of a read depend on the row."""
         return any(axis.name in read.offset.symbols for axis in self.rows.group)
 
     def _most(self) -> float:

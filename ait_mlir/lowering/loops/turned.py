@@ -127,8 +127,10 @@ def turned_folds(nest: Nest, lane: str, axis: str) -> list[Fold]:
 
 
 def beside_axis(nest: Nest, lane: str, turn: str) -> Axis | None:
-    """A short axis along which folds, and nothing else that is turned, read between the neighbours of `turn`: a block
-    that computes all of it reads sectors once.
+    """A short axis that a block computes whole, if only folds are transposed, because its indices read from the same
+    sectors.
+
+    None if there is no axis whose neighbours read elements near each other in all folds.
     """
     folds = turned_folds(nest, lane, turn)
     reads = [node for fold in folds for node in walk(fold.nodes) if isinstance(node, Read)]

@@ -16,7 +16,8 @@ from ait_mlir.lowering.loops.rows import Rows, best_lane
 
 
 def side_of(nest: Nest, rows: Rows) -> Axis | None:
-    """The axis of rows along which results are contiguous that depend on the elements of a row, for `rows`."""
+    """The axis of rows along which a result that depends on the elements of a row is contiguous; None if there is none.
+    """
     for axis in reversed(rows.group):
         if any(_is_contiguous(nest, i, axis) for i in _whole_results(nest, rows)):
             return axis
@@ -37,7 +38,8 @@ def turned_along_rows(nest: Nest, rows: Rows) -> tuple[int, ...]:
 
 
 def _whole_results(nest: Nest, rows: Rows) -> list[int]:
-    """The results that have elements of their own at each place of a row; none if threads fold segments of a row."""
+    """The positions of the results that have a different element at each index of a row; none if threads fold segments.
+    """
     if not rows.steps or not rows.rest or rows.segments:
         return []
     return [i for i in range(len(nest.yields)) if not nest.once_along(i)]

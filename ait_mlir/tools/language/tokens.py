@@ -92,8 +92,10 @@ tokens_of = ByLine(_tokens)
 
 
 def _contents(bracket: str, before: str, found: list[Token], brackets: list[str]) -> str:
-    """What names are in a bracket that opens after the text `before`: `dims`, `range` for a declaration of dims, or
-    `keys` of attributes."""
+    """The kind of the names in a bracket: `dims`, `range` for declarations of dims, or `keys` of attributes.
+
+    `before` is the word before the bracket.
+    """
     if bracket == "<":
         return "dims" if found and found[-1].kind in ("type", "attribute") else "keys"
     if bracket == "{":

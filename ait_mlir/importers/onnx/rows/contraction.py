@@ -54,7 +54,7 @@ def product_of_inputs(c: Call) -> SSAValue:
 
 
 def _stored_rows(c: Call, index: int) -> SSAValue | None:
-    """The columns of a weight of floats as the rows of another; None for an input that is no matrix of weights."""
+    """The transposed weight, if the input is a matrix of float weights; else None."""
     value = c.value(index)
     if not isinstance(value, Known) or not value.is_weight or value.array.ndim != 2:
         return None

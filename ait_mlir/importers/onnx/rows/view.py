@@ -155,7 +155,7 @@ def _clamped(c: Call, given: Expr, extent: Expr) -> Expr:
 
 
 def _within_reach(at: Expr) -> Expr:
-    """An index as it is, or one beyond all dims for a number that says "to the end"."""
+    """An index, limited to the largest dim plus 1, because models write huge numbers for "to the end"."""
     n = at.as_int()
     return at if n is None else const(max(-MAX_DIM - 1, min(n, MAX_DIM)))
 

@@ -74,7 +74,7 @@ def all_to_all(c: Call) -> Value:
 
 
 def shard_dim_all_to_all(c: Call) -> Value:
-    """The pieces of another dim than before, for a tensor that the ranks divide."""
+    """The rank's pieces along another dim, for a tensor that was divided along one dim before."""
     rank = tensor_type(c.tensor("input")).rank
     split, concat = c.axis("shard_dim", rank), c.axis("gather_dim", rank)
     return put(c, AllToAllOp, c.tensor("input"), split=split, concat=concat)

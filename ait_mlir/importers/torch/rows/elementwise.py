@@ -59,8 +59,10 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
 
 
 def _is_beyond(c: Call, name: str, is_wide: bool) -> bool:
-    """Whether an argument is a number that the f16 or bf16 of the result does not hold: an infinite one, or, if PyTorch
-    computes in f32, one that is no constant. On a CPU, this may also be a second operand without dims.
+    """Whether PyTorch uses a scalar argument unrounded, and the f16 or bf16 of the result does not hold it.
+
+    `is_wide`: PyTorch computes in f32. Numbers that only the run knows then count, too; on a CPU also a second operand
+    without dims.
     """
     found = c.arguments.get(name)
     if c.element not in (f16, bf16) or found is None:

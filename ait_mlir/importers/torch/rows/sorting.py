@@ -114,8 +114,9 @@ def median_of_numbers(of_all: bool) -> Row:
 
 @_with_indices
 def topk(c: Call, x: SSAValue) -> Sequence[SSAValue]:
-    """The largest elements along a dim in descending order, or the smallest in ascending order, and their indices. As
-    many as a dim are the first of all in order.
+    """The `k` largest elements along a dim in descending order, or the smallest in ascending order, and their indices.
+
+    If `k` depends on dims, they are the first `k` elements of the sorted dim.
     """
     k = c["k"]
     t, smallest = tensor_type(x), not c["largest"]
