@@ -59,10 +59,11 @@ def alike(w: Writer, indices: Sequence[SSAValue]) -> list[SSAValue]:
 def placed(
     w: Writer, rank: int, given: Sequence[Value | None], write: Callable[[Value], SSAValue]
 ) -> tuple[list[SSAValue], list[int], list[int]]:
-    """The index tensors of `x[:, i, :, j]`, the dims of x, which has this rank, that they index, and the positions of
-    its other dims in the result.
+    """The index tensors of `x[:, i, :, j]`, the axes of x that they index, and the positions of x's other axes in the
+    result.
 
-    As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise they come first.
+    `rank` is the rank of x. As in NumPy, the dims of adjacent indices are at the position of the first one; otherwise
+    they come first.
     """
     dims = [d for d, i in enumerate(given) if i is not None]
     used = [i for i in given if i is not None]

@@ -278,7 +278,7 @@ def _bound_symbols(op: Operation) -> Symbols:
 
 
 def _of_dims_alone(inputs: Sequence[Tensor], ops: Sequence[Operation]) -> list[Tensor]:
-    """Inputs that provide dims: for each dim of an op that no used input has, an input with this dim."""
+    """Inputs that are needed only for their sizes: one for each dim that ops use and that no other input has."""
     declared = {s for t in inputs for s in t.symbols}
     tensors = [t for op in ops for result in op.results if (t := handle_of(result)) is not None]
     found: list[Tensor] = []

@@ -155,7 +155,7 @@ def _moving(dims: Sequence[int]) -> list[int]:
 
 
 def check(t: tensor, node: Node, port: str) -> None:
-    """Raise unless a tensor without a ragged offset, or one that a port may have."""
+    """Raise unless a tensor has no ragged offset, or has one at a port that accepts it."""
     offset = t.ragged_offset
     if offset is None:
         return

@@ -1,4 +1,4 @@
-"""The structure of a graph, which is everything except sizes on which its code depends; and the sizes, in order."""
+"""The structure of a graph: everything that its code depends on except for sizes, which are listed in order."""
 
 from __future__ import annotations
 

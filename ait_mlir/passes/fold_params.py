@@ -228,7 +228,7 @@ def _parted(edges: Sequence[tuple[SSAValue, Sequence[Operation]]], fixed: Collec
 
 
 def _is_large(param: ParamOp) -> bool:
-    """Whether a second copy of a param is too large."""
+    """Whether a param is so large that the model must not keep a second copy of it."""
     return tensor_type(param.output).byte_size().evaluate({}) > LARGEST_COPY
 
 

@@ -205,7 +205,7 @@ class BudgetSelector(Selector):
                     yield unit
 
     def _still_open(self, job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates that must still run: for a time, or to ask their library for its algorithms."""
+        """The candidates that still have to run, to be timed or to have their library list its algorithms."""
         for point, times in job.known.items():
             times |= self.knowledge.at(job.task, point, [c for c in candidates if c not in times])
         return [

@@ -214,7 +214,9 @@ class Selector:
         return choice
 
     def _open(self, task: Task, candidates: Sequence[Candidate], known: TimesByPoint) -> list[tuple[Task, Candidate]]:
-        """The candidates that must run at some point: for their times, or to ask their library for its algorithms."""
+        """The candidates that still have to run at some point, to be timed or to have their library list its
+        algorithms.
+        """
 
         def is_open(candidate: Candidate) -> bool:
             return any(

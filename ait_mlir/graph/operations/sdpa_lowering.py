@@ -306,7 +306,7 @@ def lower_scores(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
 
 
 def _of_scores(a: _Attention, scores: SSAValue) -> dict[str, SSAValue]:
-    """Attention with given scores, in f32: patterns make one op of the nodes that computed them and of this."""
+    """Attention with given scores, in f32: passes join it and the nodes that compute the scores into one op."""
     w, node = a.w, a.node
     if node.has("paged_attention_k_table"):
         a.unpaged("k", "v")

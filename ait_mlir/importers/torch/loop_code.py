@@ -384,7 +384,9 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
         found.update(name for name, is_set in _names(node or ast.Pass()) if not is_set and name not in known)
 
     def inside(*parts: Sequence[ast.stmt]) -> list[set[str]]:
-        """Visit parts that may run; returns for each the variables that are always set after it."""
+        """Visit parts of which each may or may not run; returns, for each part, the variables that are always set after
+        it.
+        """
         after = [set(known) for _ in parts]
         for part, names in zip(parts, after, strict=True):
             found.update(_read_first(part, names))

@@ -63,7 +63,7 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
-        """A trace that reads these numbers."""
+        """A context for a trace in which Python can read the numbers of buffers."""
         if not self.values:
             yield
             return

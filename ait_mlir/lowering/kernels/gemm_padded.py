@@ -28,9 +28,10 @@ COPY_SHARE = 0.75
 
 
 class CopiesRows(ContractionKernel):
-    """A kernel for factors whose rows do not start on 16-byte boundaries: a launch copies the rows of such factors to
-    such boundaries, then the kernel of its other base runs. Nothing is written between the rows, because no kernel
-    reads further than K or N.
+    """Base of kernels that copy factors first, if the rows of the factors do not start on 16-byte boundaries.
+
+    One launch copies the rows to such boundaries, then the kernel of the subclass's other base class runs. The gaps
+    between rows stay unwritten, because no kernel reads beyond K or N.
     """
 
     max_sums = 1

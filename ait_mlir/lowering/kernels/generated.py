@@ -276,7 +276,7 @@ OTHER_REGISTERS = 48
 
 
 def most_kept(block: int) -> int:
-    """The most bytes of a row that a thread of a block of `threads` threads may keep in registers."""
+    """The most bytes of a row that one thread may keep in registers, in a block of `block` threads."""
     return min(256, 4 * (min(REGISTERS // block, 255) - OTHER_REGISTERS))
 
 

@@ -73,7 +73,7 @@ class _Section:
     top: int = 0
 
     def place(self, live: Lifetimes, strategy: Strategy) -> bool:
-        """Place all of `sizes`; returns whether a smaller top is proved to be impossible."""
+        """Place all buffers of the section; returns whether a smaller section is proved to be impossible."""
         found = strategy(self.sizes, live)
         self.placed.update(found.spans)
         self.top = found.top

@@ -87,8 +87,9 @@ def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
 
 @constraint
 def yields_number_of(root: ElementwiseOp, op: HasEpilogue) -> bool:
-    """The result is a float or, of a product of integers, an integer; no kernel of these ops stores types that are only
-    stored."""
+    """The result is a float, or an integer if the product is one of integers. Types that only store numbers are
+    excluded.
+    """
     element = element_type_of(root.results[0])
     from_integers = op.accumulator_types()[0] == i32 and element != i1
     return (is_float(element) or from_integers) and element not in STORED_ONLY
