@@ -231,7 +231,7 @@ def _restore(rows: Mapping[str, Outside]) -> None:
 
 
 def _place_in(file: Path, error: BaseException) -> str:
-    """The line of the file at which it failed."""
+    """The place FILE:LINE of an error in `file`; only the file if no line of it is in the traceback."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]

@@ -92,7 +92,7 @@ def test_check_lists_everything_and_writes_nothing(folder, capsys):
         ("model.py:nothing", r"returns NoneType; expected (module, example_inputs[, dynamic_shapes])"),
         ("absent.py:build", "there is no such file"),
         ("absent.pt2", "there is no such file"),
-        ("broken.pt2", "is no program that torch.export.save has written"),
+        ("broken.pt2", "is no program that torch.export.save has written: PytorchStreamReader failed reading zip archive"),
         ("absent.onnx", "No such file or directory"),
         ("model.h5", "expected FILE.onnx, FILE.pt2"),
     ],

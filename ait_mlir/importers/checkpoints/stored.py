@@ -75,7 +75,7 @@ class Scaled:
         return replace(self, numbers=self.numbers[rows], scale=scale, zero=zero)
 
     def joined(self, other: Scaled) -> Scaled:
-        """The rows of both, one after the other, which are stored alike."""
+        """The rows of this matrix, then those of another one that is stored in the same way."""
         scale = self.scale
         if isinstance(scale, Scaled) and isinstance(other.scale, Scaled):
             scale = scale.joined(other.scale)
@@ -159,7 +159,7 @@ class StoredWeight:
         return both.with_rows(np.concatenate([mine, theirs], 1).reshape(-1), (experts, first + second))
 
     def joined(self, other: StoredWeight) -> StoredWeight:
-        """The rows of both, one after the other."""
+        """The rows of this weight, then those of another one."""
         less = self.less
         if isinstance(less, Scaled) and isinstance(other.less, Scaled):
             less = less.joined(other.less)

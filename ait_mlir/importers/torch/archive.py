@@ -70,8 +70,9 @@ def read_program(path: str | os.PathLike[str], *, trust_pickle: bool = False) ->
     except _Refused as refused:
         raise ImportFailure(f"{path} would run code when it is loaded: {refused}{_ADVICE}") from None
     except (Exception, RecursionError) as error:
-        detail = str(error).strip().splitlines() or [type(error).__name__]
-        raise ImportFailure(f"{path} is no program that torch.export.save has written: {detail[0]}") from error
+        text = str(error).strip().splitlines() or [type(error).__name__]
+        detail = text[0].partition(". ")[0]  # PyTorch adds guesses about damaged checkpoints
+        raise ImportFailure(f"{path} is no program that torch.export.save has written: {detail}") from error
 
 
 def _is_of_older_format(file: Path) -> bool:

@@ -368,7 +368,7 @@ def _divided(nest: Nest, shortest: int) -> tuple[Axis, Expr] | None:
 
 
 def is_part(nest: Nest, count: Expr, by: Expr) -> bool:
-    """Whether a number divides a size that is larger."""
+    """Whether `by` divides `count` and is smaller than it."""
     around = nest.around
     if not by.symbols <= {dim.name for dim in around.dims} or not around.positive(by) or around.equal(count, by):
         return False

@@ -25,13 +25,13 @@ def side_of(nest: Nest, rows: Rows) -> Axis | None:
 
 
 def turned_across_rows(nest: Nest, rows: Rows) -> tuple[int, ...]:
-    """The results that turn where neighbouring threads compute neighbours of a row."""
+    """The results that are transposed in shared memory, if neighbouring threads compute neighbours of one row."""
     side = side_of(nest, rows)
     return tuple(i for i in _whole_results(nest, rows) if side is not None and _is_contiguous(nest, i, side))
 
 
 def turned_along_rows(nest: Nest, rows: Rows) -> tuple[int, ...]:
-    """The results that turn where neighbouring threads compute neighbouring rows."""
+    """The results that are transposed in shared memory, if neighbouring threads compute neighbouring rows."""
     if best_lane(nest, rows.group) is None or not rows.rest:
         return ()
     return tuple(i for i in _whole_results(nest, rows) if _is_contiguous(nest, i, rows.rest[-1]))

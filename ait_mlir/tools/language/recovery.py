@@ -307,7 +307,9 @@ class RecoveringParser(AitParser):
         block.add_op(op)
 
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
-        """At the end of the text, a missing '}' is an error once, and taken as read."""
+        """As in the base class; but a '}' that is missing at the end of the text is reported once, and then assumed to
+        be there.
+        """
         if punctuation == "}" and self._current_token.kind is MLIRTokenKind.EOF:
             if not self._told_end:
                 self._told_end = True
