@@ -115,7 +115,7 @@ class Maps(GpuLoops):
         lines.add("}")
 
     def before(self, computed: Sequence[Node]) -> list[Node]:
-        """The other nodes that compute what these use."""
+        """The other nodes whose results the `computed` nodes need, directly or indirectly, in order."""
         used = {v for node in computed for v in operands_of(node)}
         found: list[Node] = []
         for node in reversed(self.nest.nodes):
