@@ -75,9 +75,9 @@ def run_to_phase(
 ) -> ModuleOp:
     """Run the pipeline in place up to `phase`, at most `planned`, verifying at each phase; returns the module.
 
-    With `options.fold`, and `known`, `folding` or "load", values that no input changes become new params: values of
-    constants and of params with `known` data, with "load" values of any params. `folding` gets their folds and computes
-    them; a value that it cannot compute stays in the graph.
+    With `options.fold`, if `known` or `folding` is given, values that no input changes become new params: values that
+    are computed only from constants and from params whose data are `known`; with `options.fold` "load", from any
+    params. `folding` receives these folds and computes the values; a value that it cannot compute stays in the graph.
     """
     target, start, selection = options.device, options.start or phase_of(module), options.selection()
     passes_between(start, phase)  # refuses the wrong order

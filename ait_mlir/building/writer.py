@@ -438,7 +438,9 @@ class Writer:
         return self.slice(numbers, 0, start - low, size)
 
     def _long_range(self, start: Expr, size: Expr, element: Attribute) -> SSAValue:
-        """As `_range`, with sums of multiples of `LONGEST_RANGE`, as many as a run needs, and the numbers below it."""
+        """As `_range`, for numbers beyond `LONGEST_RANGE`: each is a multiple of `LONGEST_RANGE` plus a number below
+        it.
+        """
         wide = i64 if is_float(element) else element
         if size.as_int() == 1:
             whole, rest = (f(start, const(LONGEST_RANGE)) for f in (floordiv, mod))

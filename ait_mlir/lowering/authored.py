@@ -216,10 +216,10 @@ def _with_lines(rendered: str, place: SourceLine) -> Iterator[str]:
 
 
 def located(text: str, file: str) -> str:
-    """Text rendered from templates in a file, with `#line` to the lines of the file from which it was rendered.
+    """Text rendered from the templates in a file, with `#line` directives that give each line its place in the file.
 
-    A line comes from a line of the file if it equals that line with any text in place of each `{{...}}`. Other lines
-    continue the count of the previous line.
+    A rendered line belongs to a line of the file that is equal, except for the text in place of each `{{...}}`. Other
+    lines are counted on from the line before.
     """
     index = _LineIndex(_text_of(file) or "")
     lines: list[str] = []

@@ -21,9 +21,9 @@ def make_room(characters: int) -> None:
 class ByLine(Generic[T]):
     """A function of a line that remembers its results for recent lines.
 
-    Results are in two dicts, the newer and the older one. When the newer dict is full, it becomes the older one, which
-    is dropped. A line that is asked for again moves to the newer dict. Together they hold at most twice the characters
-    of the limit.
+    Results are in two dicts. When the newer dict is full, the older one is dropped, and an empty one becomes the newer.
+    A line that is asked for again moves to the newer dict. Together they hold at most twice the characters of the
+    limit.
     """
 
     def __init__(self, function: Callable[[str], T]) -> None:

@@ -312,7 +312,7 @@ def test_a_value_that_is_defined_twice_gets_another_name() -> None:
     text = FFN.replace('%down_b = ait.param "down.bias"', '%up_b = ait.param "down.bias"')
     document = Document("f", text)
     (first, second) = document.analyse(CTX)
-    assert "already defined" in first.message and "%down_b is used before" in second.message
+    assert "already defined" in first.message and "%down_b is not defined above" in second.message
     assert '%up_b_1 = ait.param "down.bias"' in edited(text, edits_of(document, first, first.fixes[0]))
 
 
