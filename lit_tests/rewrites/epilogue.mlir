@@ -725,3 +725,41 @@ ait.graph @stored_only(%a: !ait.tensor<4 x 8 x f32>, %b: !ait.tensor<16 x 8 x f3
   %1 = ait.cast %0 : !ait.tensor<4 x 16 x f8E5M2>
   ait.output "y" %1 : !ait.tensor<4 x 16 x f8E5M2>
 }
+
+// Kernels have two loops over the batch; an operand that repeats for the dim in the middle of three would need three.
+// CHECK-LABEL: ait.graph @batch_in_three_loops
+ait.graph @batch_in_three_loops(%x: !ait.tensor<b x 3 x 2 x 4 x 8 x f32>, %y: !ait.tensor<b x 3 x 2 x 8 x 4 x f32>, %c: !ait.tensor<b x 1 x 2 x 4 x 4 x f32>, %d: !ait.tensor<2 x 1 x 4 x f32>) dims {b = 0 to 3} {
+  // CHECK:      [[P:%.*]] = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  // CHECK-NEXT: ait.mul [[P]], %c
+  %0 = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %1 = ait.mul %0, %c : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  ait.output "three" %1 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  // an operand that repeats for the outer dims needs two
+  // CHECK:      ait.bmm rrr %x, %y epilogue(%d) {
+  // CHECK:      [[S:%.*]] = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  // CHECK-NEXT: [[T:%.*]] = ait.sigmoid [[S]]
+  // CHECK-NEXT: [[U:%.*]] = ait.mul [[T]], %c
+  // CHECK-NEXT: ait.mul [[S]], [[U]]
+  %2 = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %3 = ait.mul %2, %d : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  ait.output "two" %3 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %4 = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %5 = ait.sigmoid %4 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %6 = ait.mul %5, %c : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %7 = ait.mul %4, %6 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  ait.output "group" %7 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+}
+
+// The rows of a product with one matrix are a third loop.
+// CHECK-LABEL: ait.graph @rows_in_four_loops
+ait.graph @rows_in_four_loops(%x: !ait.tensor<b x 3 x 2 x 4 x 8 x f32>, %w: !ait.tensor<6 x 8 x f32>, %c: !ait.tensor<b x 1 x 2 x 4 x 6 x f32>, %d: !ait.tensor<b x 1 x 2 x 1 x 6 x f32>) dims {b = 0 to 3} {
+  // CHECK-NEXT: ait.gemm rcr %x, %w epilogue(%c) {
+  // CHECK:      [[P:%.*]] = ait.gemm rcr %x, %w : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  // CHECK-NEXT: ait.mul [[P]], %d
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  %1 = ait.mul %0, %c : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  ait.output "three" %1 : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  %2 = ait.gemm rcr %x, %w : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  %3 = ait.mul %2, %d : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+  ait.output "four" %3 : !ait.tensor<b x 3 x 2 x 4 x 6 x f32>
+}

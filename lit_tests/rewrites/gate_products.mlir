@@ -625,3 +625,20 @@ ait.graph @float8(%x: !ait.tensor<b x 16 x f8E4M3FN>, %w: !ait.tensor<12 x 16 x 
   } : !ait.tensor<b x 6 x f32>
   ait.output "y" %1 : !ait.tensor<b x 6 x f32>
 }
+
+// An operand that would need a fourth loop over the leading dims and rows stays out of the product.
+// CHECK-LABEL: ait.graph @rows_in_four_loops
+// CHECK-NOT: ait.gated_gemm
+// CHECK: ait.output
+ait.graph @rows_in_four_loops(%x: !ait.tensor<b x 3 x 2 x 5 x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>, %c: !ait.tensor<b x 1 x 2 x 1 x 6 x f16>) dims {b = 0 to 3} {
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 3 x 2 x 5 x 12 x f16>
+  %g, %u = ait.split %0 dim 4 : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>, !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+  %1 = ait.fused_elementwise(%g, %u, %c) {
+  ^bb0(%2: f32, %3: f32, %4: f32):
+    %5 = ait.silu %2 : f32
+    %6 = ait.mul %5, %3 : f32
+    %7 = ait.mul %6, %4 : f32
+    ait.yield %7 : f32
+  } : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+}

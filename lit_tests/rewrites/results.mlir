@@ -285,3 +285,16 @@ ait.graph @seventeen(%x: !ait.tensor<b x 8 x f32>, %w: !ait.tensor<4 x 8 x f32>,
   ait.output "z" %0 : !ait.tensor<b x 4 x f32>
   ait.output "h" %15 : !ait.tensor<b x 4 x f32>
 }
+
+// An operand that would need a third loop over the batch stays out of the product.
+// CHECK-LABEL: ait.graph @batch_in_three_loops
+ait.graph @batch_in_three_loops(%x: !ait.tensor<b x 3 x 2 x 4 x 8 x f32>, %y: !ait.tensor<b x 3 x 2 x 8 x 4 x f32>, %c: !ait.tensor<b x 1 x 2 x 4 x 4 x f32>) dims {b = 0 to 3} {
+  // CHECK-NEXT: [[P:%.*]] = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  // CHECK-NEXT: ait.output "z" [[P]]
+  // CHECK-NEXT: ait.fused_elementwise([[P]], %c)
+  %0 = ait.bmm rrr %x, %y : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  ait.output "z" %0 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %1 = ait.mul %0, %c : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  %2 = ait.relu %1 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+  ait.output "h" %2 : !ait.tensor<b x 3 x 2 x 4 x 4 x f32>
+}

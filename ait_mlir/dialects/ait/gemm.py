@@ -270,13 +270,13 @@ BATCH_LOOPS = 2
 """The most loops over the batch of a product that all kernels have."""
 
 
-def batch_loops(a: Shape, b: Shape) -> int:
-    """The loops over the batch of a product of contiguous tensors; neighbouring dims are one loop if both tensors, or
-    the same one of them, have elements along both dims.
+def batch_loops(*batches: Shape) -> int:
+    """The loops over the batch of a product of contiguous tensors, whose batch dims broadcast; neighbouring dims are
+    one loop if the same tensors have elements along both.
     """
-    rank = max(len(a), len(b))
-    pairs = zip((const(1),) * (rank - len(a)) + tuple(a), (const(1),) * (rank - len(b)) + tuple(b), strict=True)
-    repeated = [(m.as_int() == 1, n.as_int() == 1) for m, n in pairs]
+    rank = max(map(len, batches))
+    aligned = [(const(1),) * (rank - len(dims)) + tuple(dims) for dims in batches]
+    repeated = [tuple(dim.as_int() == 1 for dim in dims) for dims in zip(*aligned, strict=True)]
     return len([kind for kind, _ in groupby(r for r in repeated if not all(r))])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY, compute_type, is_float
 from ait_mlir.dialects.ait.elementwise import CastOp, ElementwiseOp
+from ait_mlir.dialects.ait.gemm import BATCH_LOOPS, ContractionOp, MatrixOp, batch_loops
 from ait_mlir.dialects.ait.norm import NormOp
 from ait_mlir.dialects.ait.traits import Commutative, HasEpilogue
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
@@ -34,6 +35,7 @@ def join_epilogue(p: PatternBuilder) -> None:
     p.require("stays_in_type", acc, root)
     p.require("no_attribute", acc, "kernel")
     p.require("operands_fit", acc, root, MAX_OPERANDS)
+    p.require("stays_in_batch_loops", acc, root)
     p.replace(root, "append_to_epilogue", acc, root)
 
 
@@ -83,6 +85,26 @@ def stays_in_type(op: HasEpilogue, root: ElementwiseOp) -> bool:
     if not isinstance(op, NormOp):
         return True
     return compute_type(element_type_of(root.results[0])) == op.accumulator_types()[0]
+
+
+@constraint
+def stays_in_batch_loops(op: HasEpilogue, root: Operation) -> bool:
+    """A product with the operands of an elementwise operation in its epilogue has no more loops over its batch than all
+    kernels have. An operand of [b, 1, d, m, n] needs three for a product of [b, c, d, m, n].
+    """
+    return fits_batch_loops(op, root.operands)
+
+
+def fits_batch_loops(op: HasEpilogue, values: Iterable[SSAValue]) -> bool:
+    """Whether an op has few enough loops over its batch with these operands in its epilogue."""
+    if not isinstance(op, ContractionOp):
+        return True
+    beside = [v.type.dims for v in (*op.epilogue_operands, *values) if isinstance(v.type, TensorType)]
+    if isinstance(op, MatrixOp):  # loops over the leading dims and the rows; the innermost is the rows
+        rows = tensor_type(op.results[0]).dims[:-1]
+        return batch_loops(rows, *(dims[:-1] for dims in beside)) <= BATCH_LOOPS + 1
+    factors = [tensor_type(value).dims for value in op.operands[:2]]
+    return batch_loops(*(dims[:-2] for dims in (*factors, *beside))) <= BATCH_LOOPS
 
 
 @constraint
@@ -195,7 +217,10 @@ def group_of(root: ElementwiseOp, limit: int) -> tuple[HasEpilogue, list[Element
         if not stays_in_type(contraction, root) or not yields_number_of(root, contraction):
             continue
         members = users_up_to(contraction, root)
-        if members is not None and len(contraction.operands) + len(read_beside(contraction, members)) <= limit:
+        if members is None:
+            continue
+        beside = read_beside(contraction, members)
+        if len(contraction.operands) + len(beside) <= limit and fits_batch_loops(contraction, beside):
             return contraction, members
     return None
 

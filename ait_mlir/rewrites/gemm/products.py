@@ -88,6 +88,7 @@ def gated_product(p: PatternBuilder, first: int) -> None:
     p.require("no_attribute", product, "kernel")
     p.require("no_attribute", root, "kernel")
     p.require("gates_with", product, root, MAX_OPERANDS)
+    p.require("stays_in_batch_loops", product, root)
     p.replace(root, "gate_product", product, halves, root)
 
 

@@ -32,6 +32,7 @@ def compute_beside_result(p: PatternBuilder) -> None:
         p.require("no_attribute", op, "kernel")
     p.require("may_yield_all", contraction, root)
     p.require("operands_fit", contraction, root, MAX_OPERANDS)
+    p.require("stays_in_batch_loops", contraction, root)
     p.require("can_stand_as_one", contraction, root)
     p.apply(root, "compute_in_epilogue", contraction, root)
 
