@@ -39,17 +39,73 @@ ait.graph @columns(%x: !ait.tensor<100000 x m x f32>, %y: !ait.tensor<96 x 10000
   ait.output "z" %0 : !ait.tensor<m x 96 x f32>
 }
 
-// Stay: many tiles, short sums, a prime K, leading dims, a K of a run, a column-major result, an epilogue, a kernel.
+// A K without divisors: what equal parts leave is a product of its own.
+
+// CHECK-LABEL: ait.graph @rest
+// CARD-LABEL: ait.graph @rest
+ait.graph @rest(%x: !ait.tensor<422942 x 128 x f16>, %y: !ait.tensor<422942 x 8 x f16>) {
+  // CHECK-NEXT: %0 = ait.slice %x offsets [0, 0] : !ait.tensor<422928 x 128 x f16>
+  // CHECK-NEXT: %1 = ait.reshape %0 : !ait.tensor<66 x 6408 x 128 x f16>
+  // CHECK-NEXT: %2 = ait.slice %y offsets [0, 0] : !ait.tensor<422928 x 8 x f16>
+  // CHECK-NEXT: %3 = ait.reshape %2 : !ait.tensor<66 x 6408 x 8 x f16>
+  // CHECK-NEXT: %4 = ait.bmm crr %1, %3 epilogue() {
+  // CHECK: %[[SUM:.*]] = ait.reduce sum %4 dims [0] : !ait.tensor<128 x 8 x f32>
+  // CHECK-NEXT: %[[A:.*]] = ait.slice %x offsets [422928, 0] : !ait.tensor<14 x 128 x f16>
+  // CHECK-NEXT: %[[B:.*]] = ait.slice %y offsets [422928, 0] : !ait.tensor<14 x 8 x f16>
+  // CHECK-NEXT: %[[REST:.*]] = ait.gemm crr %[[A]], %[[B]] epilogue() {
+  // CHECK: %[[ALL:.*]] = ait.add %[[SUM]], %[[REST]] : !ait.tensor<128 x 8 x f32>
+  // CHECK-NEXT: %[[CAST:.*]] = ait.cast %[[ALL]] : !ait.tensor<128 x 8 x f16>
+  // CHECK-NEXT: ait.output "z" %[[CAST]]
+  // CARD: ait.bmm crr
+  %0 = ait.gemm crr %x, %y : !ait.tensor<128 x 8 x f16>
+  ait.output "z" %0 : !ait.tensor<128 x 8 x f16>
+}
+
+// Rows of a multiple of 8 elements: the rest starts on 16 bytes, too.
+
+// CHECK-LABEL: ait.graph @rest_of_rows
+ait.graph @rest_of_rows(%x: !ait.tensor<24 x 18488 x f32>, %y: !ait.tensor<16 x 18488 x f32>) {
+  // CHECK-NEXT: %0 = ait.slice %x offsets [0, 0] : !ait.tensor<24 x 17952 x f32>
+  // CHECK-NEXT: %1 = ait.reshape %0 : !ait.tensor<24 x 132 x 136 x f32>
+  // CHECK: %[[SUM:.*]] = ait.reduce sum %{{[0-9]+}} dims [0] : !ait.tensor<24 x 16 x f32>
+  // CHECK-NEXT: %[[A:.*]] = ait.slice %x offsets [0, 17952] : !ait.tensor<24 x 536 x f32>
+  // CHECK-NEXT: %[[B:.*]] = ait.slice %y offsets [0, 17952] : !ait.tensor<16 x 536 x f32>
+  // CHECK-NEXT: %[[REST:.*]] = ait.gemm rcr %[[A]], %[[B]] epilogue() {
+  // CHECK: %[[ALL:.*]] = ait.add %[[SUM]], %[[REST]]
+  // CHECK-NEXT: ait.output "z" %[[ALL]]
+  %0 = ait.gemm rcr %x, %y : !ait.tensor<24 x 16 x f32>
+  ait.output "z" %0 : !ait.tensor<24 x 16 x f32>
+}
+
+// Rows off 16 bytes are filled up with zeros, and no rest is left; wide elements may start anywhere.
+
+// CHECK-LABEL: ait.graph @filled
+// CARD-LABEL: ait.graph @filled
+ait.graph @filled(%x: !ait.tensor<33 x 426361 x f16>, %y: !ait.tensor<64 x 426361 x f16>, %v: !ait.tensor<16 x 594078 x f32>, %w: !ait.tensor<8 x 594078 x f32>) {
+  // CHECK-NEXT: %0 = ait.pad constant %x before [0, 0] : !ait.tensor<33 x 426624 x f16>
+  // CHECK-NEXT: %1 = ait.reshape %0 : !ait.tensor<33 x 132 x 3232 x f16>
+  // CHECK: ait.pad constant %y before [0, 0] : !ait.tensor<64 x 426624 x f16>
+  // CHECK: ait.reduce sum
+  // CHECK-NEXT: ait.cast
+  // CHECK-NEXT: ait.slice %v
+  // CARD: ait.bmm rcr
+  // CARD: ait.bmm rcr
+  %0 = ait.gemm rcr %x, %y : !ait.tensor<33 x 64 x f16>
+  %1 = ait.gemm rcr %v, %w : !ait.tensor<16 x 8 x f32>
+  ait.output "z" %0 : !ait.tensor<33 x 64 x f16>
+  ait.output "u" %1 : !ait.tensor<16 x 8 x f32>
+}
+
+// Stay: many tiles, short sums, leading dims, a K of a run, a column-major result, an epilogue, a kernel.
 
 // CHECK-LABEL: ait.graph @stay
 // CHECK-NOT: ait.bmm
 // CARD-LABEL: ait.graph @stay
 // CARD-NOT: ait.bmm
 ait.graph @stay(%x: !ait.tensor<64 x 65536 x f16>, %y: !ait.tensor<64 x 65536 x f16>, %w: !ait.tensor<8192 x 65536 x f16>, %s: !ait.tensor<64 x 8192 x f16>,
-    %p: !ait.tensor<64 x 65537 x f16>, %l: !ait.tensor<2 x 8 x 65536 x f16>, %k: !ait.tensor<64 x k x f16>) dims {k = 1 to 100000} {
+    %l: !ait.tensor<2 x 8 x 65536 x f16>, %k: !ait.tensor<64 x k x f16>) dims {k = 1 to 100000} {
   %0 = ait.gemm rcr %x, %w : !ait.tensor<64 x 8192 x f16>
   %1 = ait.gemm rcr %s, %s : !ait.tensor<64 x 64 x f16>
-  %2 = ait.gemm rcr %p, %p : !ait.tensor<64 x 64 x f16>
   %3 = ait.gemm rcr %l, %y : !ait.tensor<2 x 8 x 64 x f16>
   %4 = ait.gemm rcr %k, %k : !ait.tensor<64 x 64 x f16>
   %5 = ait.gemm rcc %x, %y : !ait.tensor<64 x 64 x f16>
@@ -61,7 +117,6 @@ ait.graph @stay(%x: !ait.tensor<64 x 65536 x f16>, %y: !ait.tensor<64 x 65536 x 
   %7 = ait.gemm rcr %x, %y {kernel = #ait.kernel<"native", {}>} : !ait.tensor<64 x 64 x f16>
   ait.output "a" %0 : !ait.tensor<64 x 8192 x f16>
   ait.output "b" %1 : !ait.tensor<64 x 64 x f16>
-  ait.output "c" %2 : !ait.tensor<64 x 64 x f16>
   ait.output "d" %3 : !ait.tensor<2 x 8 x 64 x f16>
   ait.output "e" %4 : !ait.tensor<64 x 64 x f16>
   ait.output "f" %5 : !ait.tensor<64 x 64 x f16>

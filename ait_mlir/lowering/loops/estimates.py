@@ -345,7 +345,7 @@ class Estimate:
         share = min(1.0, on_the_way / (target.bandwidth * LATENCY))
         busy = max(work, 32 * self.conflicts(boxes, lanes) * results) / (INSTRUCTION_RATE * target.multiprocessors)
         memory = max(self.moved / (target.bandwidth * share), sectors / (L2_SHARE * target.bandwidth))
-        return target.launch_seconds + max(memory, busy) + TURN_SHARE * min(memory, busy)
+        return target.launch_seconds + LATENCY + max(memory, busy) + TURN_SHARE * min(memory, busy)
 
     def conflicts(self, boxes: Boxes, lanes: int) -> float:
         """The cycles in which banks of shared memory take and give an element, for a warp of them."""
