@@ -41,13 +41,9 @@ class OnDemand(Library):
     def call(
         self, case: Case, env: Mapping[str, int], pointers: Sequence[int], stream: int = 0, workspace: int = 0
     ) -> None:
-        self.provide(case)
-        self.libraries[id(case)].call(case, env, pointers, stream, workspace)
-
-    def provide(self, case: Case) -> None:
-        """Compile a case that no selected test names, before its first call; that may use the device."""
         if id(case) not in self.libraries:
             self.compile([case])
+        self.libraries[id(case)].call(case, env, pointers, stream, workspace)
 
 
 def library_of(

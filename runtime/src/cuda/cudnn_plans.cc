@@ -89,7 +89,9 @@ std::string find_capture(void* stream, int* device, cudaGraph_t* recorded) {
   cudaError_t status = cudaGetDevice(device);
   if (status == cudaSuccess) status = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream), &capture, nullptr, &graph);
   if (status != cudaSuccess) return reason_of(status);
-  if (capture == cudaStreamCaptureStatusInvalidated) return "the capture of the stream was ended by an error of a call before";
+  if (capture == cudaStreamCaptureStatusInvalidated) {
+    return "the capture of the stream is not valid any more, perhaps because a library was loaded during it: run once before";
+  }
   *recorded = capture == cudaStreamCaptureStatusActive ? graph : nullptr;
   return {};
 }
