@@ -642,3 +642,20 @@ ait.graph @rows_in_four_loops(%x: !ait.tensor<b x 3 x 2 x 5 x 4 x f16>, %w: !ait
   } : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
   ait.output "y" %1 : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
 }
+
+// The same with the halves in the other order.
+// CHECK-LABEL: ait.graph @rows_in_four_loops_of_swapped_halves
+// CHECK-NOT: ait.gated_gemm
+// CHECK: ait.output
+ait.graph @rows_in_four_loops_of_swapped_halves(%x: !ait.tensor<b x 3 x 2 x 5 x 4 x f16>, %w: !ait.tensor<12 x 4 x f16>, %c: !ait.tensor<b x 1 x 2 x 1 x 6 x f16>) dims {b = 0 to 3} {
+  %0 = ait.gemm rcr %x, %w : !ait.tensor<b x 3 x 2 x 5 x 12 x f16>
+  %g, %u = ait.split %0 dim 4 : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>, !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+  %1 = ait.fused_elementwise(%u, %g, %c) {
+  ^bb0(%2: f32, %3: f32, %4: f32):
+    %5 = ait.silu %3 : f32
+    %6 = ait.mul %2, %5 : f32
+    %7 = ait.mul %6, %4 : f32
+    ait.yield %7 : f32
+  } : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+  ait.output "y" %1 : !ait.tensor<b x 3 x 2 x 5 x 6 x f16>
+}
