@@ -8,6 +8,7 @@ less accurate.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from itertools import islice
 
 from xdsl.ir import Operation
@@ -56,17 +57,19 @@ def _times(
     """The estimates of a candidate that is valid for all sizes, at points of growing size.
 
     A kernel for many elements may not be offered for an op of few elements, as a block for a row of four; below the
-    largest size at which it is offered, the estimate is then that of the op with dynamic sizes. None at larger sizes.
+    largest size at which it is offered, the estimate is then that of the op with dynamic sizes, or if it is not offered
+    with few elements as hints either, that of the next larger size. None at larger sizes.
     """
     found: dict[Point, Times | None] = {}
-    is_offered = False
+    larger: Times | None = None
     for point, op in reversed(list(ops.items())):
         try:
-            found[point] = Times(estimate(op, candidate, target), 0.0)
-            is_offered = True
+            larger = Times(estimate(op, candidate, target), 0.0)
         except ValueError:
-            seconds = estimate(task.hinted(point), candidate, target) if is_offered else None
-            found[point] = None if seconds is None else Times(seconds, 0.0)
+            if larger is not None:
+                with suppress(ValueError):
+                    larger = Times(estimate(task.hinted(point), candidate, target), 0.0)
+        found[point] = larger
     return found
 
 

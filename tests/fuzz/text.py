@@ -172,9 +172,12 @@ def check(text: str) -> tuple[bool, Calls]:
 
 @functools.cache
 def _read_once() -> None:
-    """Read a text with an unknown op, so that no text of the campaign is the first one, for which modules are imported."""
-    with suppress(SourceError):
-        parse_text(context(), "ait.unknown()", "fuzz.mlir")
+    """Read texts with unknown ops, in pretty and generic form, so that no text of the campaign is the first one, for
+    which modules are imported and installed packages searched for dialects.
+    """
+    for text in ("ait.unknown()", '"unknown.op"() : () -> ()'):
+        with suppress(SourceError):
+            parse_text(context(), text, "fuzz.mlir")
 
 
 def check_places(error: SourceError) -> None:
