@@ -280,21 +280,3 @@ def test_an_op_with_too_many_positions_says_so() -> None:
     }"""
     with pytest.raises(SourceError, match=r"may have 549755813888 elements .* give the dims smaller maxima"):
         run_to_phase(parse(text), "selected")
-
-
-PADDED = """
-ait.graph @g(%x: !ait.tensor<b x 16 x n x f16>) dims {b = 1 to 8, n = 1 to 48} {
-  %0 = ait.loops(%x) for (d0 = b, d1 = n + 4, d2 = 16) {
-  ^bb0(%a: !ait.tensor<b x 16 x n x f16>):
-    %1 = ait.at %a[d0, d2, d1 - 2] else 0.0 : f32
-    ait.yield %1 : f32
-  } : !ait.tensor<b x (n + 4) x 16 x f16>
-  ait.output "y" %0 : !ait.tensor<b x (n + 4) x 16 x f16>
-}
-"""
-
-
-def test_a_kernel_that_large_sizes_alone_have_is_estimated_at_small_ones():
-    """Rows of one element have no order that differs from that of the results, so that nothing is to be turned."""
-    module = run_to_phase(parse(PADDED), "planned", CompileOptions("cuda", "sm_90a", measure=False))
-    assert '"boxes"' in str(module)

@@ -17,15 +17,17 @@ from ait_mlir.errors import InputError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
 from ait_mlir.lowering import estimates
-from ait_mlir.lowering.candidates import candidates_of, estimate
+from ait_mlir.lowering.candidates import Candidate, candidates_of, estimate
 from ait_mlir.lowering.estimates import Fit, Table, Terms, fit_name, read_table, table_for, write_table
 from ait_mlir.lowering.kernels import Target, contraction, kernels_for
 from ait_mlir.options import CompileOptions
+from ait_mlir.selection.estimated import choice_by_estimate
 from ait_mlir.selection.ranges import axis_for
 from ait_mlir.selection.shortlist import best_by_estimate
 from benchmarks import calibrate, regret
 from benchmarks.fit import Sample, fit, samples_of
 from benchmarks.problems import FAMILIES, Problem, draw
+from tests.selection.cards import tasks_of
 
 H200 = Target("cuda", "sm_90a")
 SETTING = {"card": "a card", "driver": "1", "cuda": "13", "libraries": ""}
@@ -447,3 +449,25 @@ def test_the_operands_of_an_op_that_changed_are_others():
     op.properties["layout"] = StringAttr("crr")
     changed = contraction.Problem.contiguous(op)
     assert changed == contraction.Problem.of(op, *contraction.contiguous_args(op)) != first
+
+
+PADDED = """
+ait.graph @g(%x: !ait.tensor<b x n x 16 x f16>) dims {b = 1 to 8, n = 1 to 48} {
+  %0 = ait.permute %x [0, 2, 1] : !ait.tensor<b x 16 x n x f16>
+  %1 = ait.loops(%0) for (d0 = b, d1 = n + 4, d2 = 16) {
+  ^bb0(%a: !ait.tensor<b x 16 x n x f16>):
+    %2 = ait.at %a[d0, d2, d1 - 2] else 0.0 : f32
+    ait.yield %2 : f32
+  } : !ait.tensor<b x (n + 4) x 16 x f16>
+  ait.output "y" %1 : !ait.tensor<b x (n + 4) x 16 x f16>
+}
+"""
+
+
+def test_a_kernel_that_few_elements_have_not_is_estimated_like_the_next_larger_size():
+    """Rows of one element have no order that differs from that of the results, so that there is nothing to turn."""
+    (task,) = tasks_of(PADDED)
+    with pytest.raises(ValueError, match="no kernel"):
+        estimate(task.hinted((1, 1)), Candidate(None, (("boxes", (("elements", 2048), ("lanes", 8))),)), H200)
+    choice = choice_by_estimate(task, [], H200)
+    assert choice is not None and "boxes" in {provider for c in choice.candidates for provider, _ in c.kernels}
