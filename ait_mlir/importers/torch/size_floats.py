@@ -130,6 +130,7 @@ def float_functions() -> Generator[None]:
     """A context in which functions of `math` and NumPy keep numbers that depend on dims: `math.log(x.shape[0])`. Their
     own functions need a float, which would fix the dim. PyTorch's check of a program accepts them.
     """
+    _tables_of_dynamo()
     verifier = torch._export.verifier.Verifier
     of_dims = {name: getattr(torch, f"_sym_{name}") for name in FUNCTIONS} | dict(_COMPOSED)
     allowed = verifier.allowed_op_types
@@ -146,6 +147,15 @@ def float_functions() -> Generator[None]:
         stack.callback(setattr, verifier, "allowed_op_types", allowed)
         verifier.allowed_op_types = allowed_op_types
         yield
+
+
+def _tables_of_dynamo() -> None:
+    """Make Dynamo's tables of NumPy's functions, which it makes in its first trace and keeps. Made while functions are
+    replaced, they would lack NumPy's own; and since they hold functions by address, any function that is later made at
+    the address of a replacement would be taken for one of NumPy.
+    """
+    torch._dynamo.trace_rules.is_numpy(None)
+    torch._dynamo.variables.misc.get_np_to_tnp_map()
 
 
 class _IntType(type):
