@@ -168,8 +168,25 @@ class StepsFromTheSecond(torch.nn.Module):
         return y
 
 
-def test_a_dim_without_a_minimum_gets_the_one_that_the_trace_needs() -> None:
+def test_a_loop_from_the_second_step_on_may_have_no_steps() -> None:
     model = StepsFromTheSecond().eval()
+    imported = from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
+    assert [d.lo for d in imported.graph.scope] == [1]
+    for length in (1, 2, 5):
+        x = torch.randn(2, length)
+        values = evaluate_graph(imported.graph, {"x": x.numpy()}, imported.constants, {"seq": length})
+        np.testing.assert_allclose(values[imported.outputs[0][1]], model(x).numpy(), atol=1e-6)
+
+
+class Shifted(torch.nn.Module):
+    def forward(self, x):
+        y = torch.zeros_like(x)
+        y[:, 1:] = x[:, :-1]
+        return y
+
+
+def test_a_dim_without_a_minimum_gets_the_one_that_the_trace_needs() -> None:
+    model = Shifted().eval()
     imported = from_torch(model, (torch.randn(2, 6),), dynamic_shapes={"x": {1: Dim("seq")}})
     assert [d.lo for d in imported.graph.scope] == [3]
     with pytest.raises(ImportFailure, match=r"requires that seq is at least 3: declare Dim\('seq', min=3\)"):

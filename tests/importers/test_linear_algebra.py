@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch.export import Dim
 
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from ait_mlir.reference.graph import evaluate_graph
 from tests.importers.function import Function
 from tests.importers.meaning import B, check_meaning
 from tests.importers.test_ops import floats
@@ -41,6 +43,23 @@ CASES = {
 def test_systems_of_four(name):
     torch.manual_seed(0)
     check_meaning(Function(CASES[name]).eval(), (floats(2, 4, 4),), ({0: B},))
+
+
+@pytest.mark.parametrize("rows", [17, 32])
+def test_large_triangles(rows):
+    torch.manual_seed(0)
+
+    def solutions(x):
+        return (
+            torch.linalg.solve_triangular(x, x[..., :2], upper=True),
+            torch.linalg.solve_triangular(x, x[..., :3, :], upper=False, left=False, unitriangular=True),
+        )
+
+    x = torch.randn(2, rows, rows, dtype=torch.float64) / rows + torch.eye(rows, dtype=torch.float64)
+    imported = from_torch(Function(solutions).eval(), (x,), dynamic_shapes=(({0: B},),))
+    found = evaluate_graph(imported.graph, {imported.inputs.tensors[0].name: x.numpy()}, imported.constants, {"batch": 2})
+    for (_, name), want in zip(imported.outputs, solutions(x), strict=True):
+        np.testing.assert_allclose(found[name], want.numpy(), rtol=1e-9, atol=1e-9)
 
 
 def test_one_row():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -9,6 +10,7 @@ from torch.export import Dim
 
 import ait_mlir
 from ait_mlir.importers.torch import ImportFailure, from_torch
+from ait_mlir.reference.graph import evaluate_graph
 
 SEQ = Dim("seq", min=1, max=32)
 WEIGHT = torch.randn(8, 8, generator=torch.Generator().manual_seed(0)) / 3
@@ -102,6 +104,18 @@ def composed_in_a_step(x, h):
     return torch.stack(rows, 1)
 
 
+def with_one_column(h, column):
+    result = torch.zeros_like(h)
+    result[:, 2] = column
+    return result
+
+
+def writes_in_a_function(x, h):
+    for t in range(x.shape[1]):
+        h = h / 2 + with_one_column(h, x[:, t, 1])
+    return h
+
+
 def in_place(x, h):
     h = h.to(torch.float16)
     for t in range(x.shape[1]):
@@ -180,7 +194,7 @@ def reads_blocks(x, h):
 FUNCTIONS = [
     reads_neighbours, reads_windows, reads_blocks, starts_later, takes_every_other, goes_back, writes_slices,
     rows_of_a_list, rows_behind_others, rows_of_a_tensor, spellings_of_a_slice, the_number_of_a_step, nothing_carried,
-    several_carried, composed_in_a_step, in_place, two_loops,
+    several_carried, composed_in_a_step, in_place, two_loops, writes_in_a_function,
 ]  # fmt: skip
 
 
@@ -249,6 +263,72 @@ def test_no_steps() -> None:
 def test_a_known_length_is_unrolled() -> None:
     module = from_torch(Function(rows_of_a_list).eval(), (torch.randn(2, 3, 8), torch.randn(2, 8))).module
     assert "ait.scan" not in str(module)
+
+
+def substitutes_rows(x, h):
+    """Forward substitution in a matrix with elements everywhere, as linear attention by the delta rule has it."""
+    m = (x.mT @ x) / 8
+    for i in range(1, 8):
+        row = m[..., i, :i].clone()
+        sub = m[..., :i, :i].clone()
+        m[..., i, :i] = row + (row.unsqueeze(-1) * sub).sum(-2)
+    return m, h
+
+
+def substitutes_some_rows(x, h):
+    m = (x.mT @ x) / 8
+    for i in range(2, 7):
+        left = m[..., i, :i].clone()
+        above = m[..., :i, :i].clone()
+        m[..., i, :i] = left + (left.unsqueeze(-1) * above).sum(-2)
+    return m, h
+
+
+def substitutes_otherwise(x, h):
+    """Not quite: rows are multiplied by the transposed matrix."""
+    m = (x.mT @ x + h[:, :, None]) / 16
+    for i in range(1, 8):
+        row = m[..., i, :i].clone()
+        sub = m[..., :i, :i].clone()
+        m[..., i, :i] = row + (row.unsqueeze(-1) * sub).sum(-1)
+    return m, h
+
+
+@pytest.mark.parametrize("function", [substitutes_rows, substitutes_some_rows, substitutes_otherwise])
+def test_forward_substitution(function) -> None:
+    torch.manual_seed(0)
+    given = torch.randn(2, 5, 8), torch.randn(2, 8)
+    module = from_torch(Function(function).eval(), given, dynamic_shapes={"x": {1: SEQ}, "h": None})
+    products = sum(op.name in ("ait.gemm", "ait.bmm") for op in module.graph.walk())
+    assert (products > 1) == (function is substitutes_rows), "the rows of other loops are written one by one"
+    for length in (1, 9):
+        x, h = torch.randn(2, length, 8, dtype=torch.float64), torch.randn(2, 8, dtype=torch.float64)
+        found = evaluate_graph(module.graph, {"x": x.numpy(), "h": h.numpy()}, module.constants, {"seq": length})
+        for (_, name), want in zip(module.outputs, function(x, h), strict=True):
+            np.testing.assert_allclose(found[name], want.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def runs_in_chunks(x, h):
+    """Linear attention over chunks of 4 rows, of a length that is padded to a multiple of 4."""
+    n = x.shape[1]
+    pad = (4 - n % 4) % 4
+    chunks = torch.nn.functional.pad(x, (0, 0, 0, pad)).reshape(x.shape[0], -1, 4, 8)
+    y, state = torch.zeros_like(chunks), h[:, :, None] * h[:, None]
+    for i in range((n + pad) // 4):
+        y[:, i] = chunks[:, i] @ state
+        state = state * 0.5 + chunks[:, i].mT @ chunks[:, i]
+    return y.reshape(x.shape[0], -1, 8)[:, :n], state
+
+
+def test_a_loop_over_chunks() -> None:
+    torch.manual_seed(0)
+    given = torch.randn(2, 5, 8), torch.randn(2, 8)
+    module = from_torch(Function(runs_in_chunks).eval(), given, dynamic_shapes={"x": {1: SEQ}, "h": None})
+    for length in (1, 4, 7, 32):
+        x, h = torch.randn(2, length, 8, dtype=torch.float64), torch.randn(2, 8, dtype=torch.float64)
+        found = evaluate_graph(module.graph, {"x": x.numpy(), "h": h.numpy()}, module.constants, {"seq": length})
+        for (_, name), want in zip(module.outputs, runs_in_chunks(x, h), strict=True):
+            np.testing.assert_allclose(found[name], want.numpy(), rtol=1e-6, atol=1e-6)
 
 
 def leaves_early(x, h):

@@ -30,6 +30,7 @@ from ait_mlir.importers.torch.tracing import (
     TraceAgain,
     any_size,
     orders_by_example,
+    sizes_of_multiples,
     without_checks,
     without_layouts,
 )
@@ -108,7 +109,7 @@ def capture(
 @contextlib.contextmanager
 def _adapted() -> Generator[None]:
     """A context whose traces keep recurrent layers, packed sequences and compositions as single calls, keep heads
-    apart, and drop checks.
+    apart, drop checks, and know that padded sizes are multiples.
     """
     with (
         whole_layers(),
@@ -119,6 +120,7 @@ def _adapted() -> Generator[None]:
         compositions(),
         float_functions(),
         KeptSizes(),
+        sizes_of_multiples(),
     ):
         yield
 

@@ -11,7 +11,21 @@ from fractions import Fraction
 from typing import Any
 
 from ait_mlir.dialects.ait.types import Shape
-from ait_mlir.dims import MAX_DIM, Dim, Expr, Scope, const, floordiv, maximum, minimum, mod, product, sym, total
+from ait_mlir.dims import (
+    MAX_DIM,
+    Dim,
+    Expr,
+    Scope,
+    ceildiv,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    product,
+    sym,
+    total,
+)
 from ait_mlir.dims.expr import RESERVED
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.trials import QUOTIENTS, Unknown, values
@@ -357,6 +371,23 @@ def _divided(args: list[Expr]) -> Expr:
     return floordiv(args[0], args[1])
 
 
+def _remainder(args: list[Expr]) -> Expr:
+    """`a % b`. If b is a number and `a` is `-x`, but for multiples of b, this pads x to a multiple of b. It is then
+    written as `b * (x ceildiv b) - x`, so that x with the padding is a multiple in every form.
+    """
+    a, by = args[0], args[1].as_int()
+    if by is None or by < 1:
+        return mod(*args)
+    x = -a
+    for factor, atoms in x.terms():
+        if len(atoms) == 1 and (op := atoms[0].op) is not None and op.name == "mod" and atoms[0].args[1].as_int() == by:
+            x += factor * (atoms[0].args[0] - atoms[0].expr())
+    offset = sum(factor for factor, atoms in x.terms() if not atoms)
+    x -= by * (offset // by)
+    is_padding = x.as_int() is None and all(factor > 0 for factor, _ in x.terms())
+    return by * ceildiv(x, by) - x if is_padding else mod(*args)
+
+
 _FUNCTIONS: Mapping[str, Callable[[list[Expr]], Expr]] = {
     "Add": total,
     "Mul": product,
@@ -365,8 +396,8 @@ _FUNCTIONS: Mapping[str, Callable[[list[Expr]], Expr]] = {
     "FloorDiv": _divided,
     "CleanDiv": _divided,
     "IntTrueDiv": _divided,
-    "Mod": lambda args: mod(args[0], args[1]),
-    "PythonMod": lambda args: mod(args[0], args[1]),
+    "Mod": _remainder,
+    "PythonMod": _remainder,
     "Max": lambda args: maximum(*args),
     "Min": lambda args: minimum(*args),
 }

@@ -15,12 +15,14 @@ TERMS, SQUARINGS = 18, 20
 for norms up to 2^20."""
 LARGEST = 16
 """The most rows of a matrix: the program grows with them."""
+LARGEST_TRIANGLE = 1024
+"""The most rows of a triangle: the program grows with their logarithm, and each of its products with their cube."""
 
 
-def _rows(a: Any) -> int:
+def _rows(a: Any, largest: int = LARGEST) -> int:
     n = a.shape[-1]
-    if not isinstance(n, int) or not 1 <= n <= LARGEST:
-        raise NotImplementedError(f"matrices of {n} rows; the number of rows must be known, and from 1 to {LARGEST}")
+    if not isinstance(n, int) or not 1 <= n <= largest:
+        raise NotImplementedError(f"matrices of {n} rows; the number of rows must be known, and from 1 to {largest}")
     if a.is_complex():
         raise NotImplementedError("systems of complex numbers are not supported")
     return n
@@ -54,10 +56,41 @@ def substituted(a: Any, b: Any, upper: bool, unitriangular: bool = False) -> Any
     return torch.stack([found[k] for k in range(n)], -2)
 
 
+def inverse_of_unit_triangle(a: Any) -> Any:
+    """The inverse of a lower triangle with ones on its diagonal; only elements of `a` below the diagonal are read.
+
+    The diagonal blocks of 1, 2, 4, ... rows are inverted in turn: the inverse of [[A, 0], [B, C]] is
+    [[inv(A), 0], [-inv(C) @ B @ inv(A), inv(C)]] (Higham, Accuracy and Stability of Numerical Algorithms, 14.2). A step
+    is two products of whole matrices, which hold all blocks.
+    """
+    n = _rows(a, LARGEST_TRIANGLE)
+    places = torch.arange(n, device=a.device)
+    found = torch.eye(n, dtype=a.dtype, device=a.device).expand(a.shape)
+    size = 1
+    while size < n:
+        blocks = places // size
+        is_read = (blocks[:, None] == blocks + 1) & (blocks[:, None] % 2 == 1)
+        below = torch.where(is_read, a, 0)
+        found = found - (below if size == 1 else found @ below @ found)
+        size *= 2
+    return found
+
+
+def _inverted(a: Any, b: Any, upper: bool, unitriangular: bool) -> Any:
+    """x with a @ x = b for a triangle of many rows, by the inverse of the triangle."""
+    if upper:
+        return _inverted(a.flip(-1, -2), b.flip(-2), False, unitriangular).flip(-2)
+    if not unitriangular:
+        diagonal = a.diagonal(dim1=-2, dim2=-1)[..., None]
+        a, b = a / diagonal, b / diagonal
+    return inverse_of_unit_triangle(a) @ b
+
+
 def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """`torch.linalg.solve_triangular`"""
     a, b = _broadcast(a, b)
-    return substituted(a, b, upper, unitriangular) if left else substituted(a.mT, b.mT, not upper, unitriangular).mT
+    solve = substituted if _rows(a, LARGEST_TRIANGLE) <= LARGEST else _inverted
+    return solve(a, b, upper, unitriangular) if left else solve(a.mT, b.mT, not upper, unitriangular).mT
 
 
 def _broadcast(a: Any, b: Any) -> tuple[Any, Any]:

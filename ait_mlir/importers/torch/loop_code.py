@@ -35,6 +35,51 @@ def loop_at(tree: ast.AST, line: int) -> ast.For | None:
     return next((node for node in loops if ast.unparse(node.iter).startswith("range(")), None)
 
 
+def loop_around(tree: ast.AST, line: int) -> ast.For | None:
+    """The innermost `for` loop whose body has this line; None if there is none."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
+    loops = [node for node in loops if node.body[0].lineno <= line <= (node.body[-1].end_lineno or line)]
+    return max(loops, key=lambda node: node.lineno, default=None)
+
+
+_SUBSTITUTION = ast.dump(ast.parse("""
+row = matrix[..., index, :index].clone()
+sub = matrix[..., :index, :index].clone()
+matrix[..., index, :index] = row + (row.unsqueeze(-1) * sub).sum(-2)
+"""))
+
+
+def substituted_rows(loop: ast.For) -> str | None:
+    """The matrix whose rows a loop replaces by forward substitution, as linear attention by the delta rule does; None
+    for another loop.
+
+    ```python
+    for i in range(1, n):
+        row = matrix[..., i, :i].clone()
+        sub = matrix[..., :i, :i].clone()
+        matrix[..., i, :i] = row + (row.unsqueeze(-1) * sub).sum(-2)
+    ```
+    """
+    match loop:
+        case ast.For(
+            target=ast.Name(id=index),
+            body=[
+                ast.Assign(targets=[ast.Name(id=row)]),
+                ast.Assign(targets=[ast.Name(id=sub)]),
+                ast.Assign(targets=[ast.Subscript(value=ast.Name(id=matrix))]),
+            ],
+            orelse=[],
+        ) if len({index, row, sub, matrix}) == 4:
+            names = {index: "index", row: "row", sub: "sub", matrix: "matrix"}
+            body = ast.Module([_copy(statement) for statement in loop.body], [])
+            for node in ast.walk(body):
+                if isinstance(node, ast.Name):
+                    node.id = names.get(node.id, f"{node.id} of the function")
+            return matrix if ast.dump(body) == _SUBSTITUTION else None
+        case _:
+            return None
+
+
 def compiled(tree: ast.FunctionDef, original: CodeType, lines: frozenset[int]) -> CodeType:
     """The code of a function with the loops at these lines converted."""
     if any(name.startswith("__") and not name.endswith("__") for name in _identifiers(tree)):
@@ -73,6 +118,12 @@ class _Function(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         if node.lineno not in self.lines:
             return self.generic_visit(node)
+        if (matrix := substituted_rows(node)) is not None:
+            return _parse(
+                f"from ait_mlir.importers.torch import steps as {STEPS}\n"
+                f"{STEPS}.substitute_rows({matrix}, {ast.unparse(node.iter)})",
+                node.iter,
+            )
         return _converted(node)
 
 
@@ -420,4 +471,4 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
     return found
 
 
-__all__ = ["compiled", "loop_at", "source"]
+__all__ = ["compiled", "loop_around", "loop_at", "source", "substituted_rows"]

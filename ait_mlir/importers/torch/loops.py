@@ -16,6 +16,9 @@ for t in range(n):                       def step(carried, slices):
 
 Variables that the body reads before it writes them are carried; values appended to a list or written to `y[:, t]` are
 results of each step.
+
+A loop with a known number of steps is unrolled by the trace. Forward substitution, which writes each row of a matrix in
+turn, is the exception: it becomes a few products of matrices (`loop_code.substituted_rows`).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.loop_code import compiled, loop_at, source
+from ait_mlir.importers.torch.loop_code import compiled, loop_around, loop_at, source, substituted_rows
 from ait_mlir.importers.torch.steps import LoopError, is_dynamic
 from ait_mlir.importers.torch.tracing import TraceAgain
 
@@ -56,6 +59,8 @@ class Loops:
         self.originals: dict[CodeType, CodeType] = {}
         self.refused: list[str] = []
         """Why loops stay as they are."""
+        self.written: dict[tuple[CodeType, int], int | None] = {}
+        """By a line that writes a part of a tensor: the line of its loop, if that is forward substitution."""
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
@@ -79,6 +84,7 @@ class Loops:
             return call(op, step, init, xs, tuple(t.clone() if type(t) is torch.Tensor else t for t in captured))
 
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_RowsWatched(self))
             stack.callback(setattr, torch.SymInt, "__index__", kept)
             stack.callback(setattr, scan, "__call__", call)
             torch.SymInt.__index__, scan.__call__ = index, scanned
@@ -87,6 +93,17 @@ class Loops:
                     stack.callback(setattr, function, "__code__", original)
                     function.__code__ = found.code
             yield
+
+    def writes_rows(self, code: CodeType, line: int) -> bool:
+        """Whether this line is in a loop of forward substitution; the next trace then converts the loop."""
+        if code in self.originals:  # the loop stayed as it is
+            return False
+        if (code, line) not in self.written:
+            tree = source(code)
+            loop = None if tree is None else loop_around(tree, line)
+            self.written[code, line] = None if loop is None or substituted_rows(loop) is None else loop.iter.lineno
+        start = self.written[code, line]
+        return start is not None and self._converts(code, start)
 
     def _converts(self, code: CodeType, line: int) -> bool:
         """Whether a loop that can be converted starts at this line; the next trace then converts it."""
@@ -109,6 +126,26 @@ class Loops:
         self.converted[original] = made
         self.originals[made.code] = original
         return True
+
+
+_Mode: Any = torch.overrides.TorchFunctionMode
+
+
+class _RowsWatched(_Mode):  # pyright: ignore[reportUntypedBaseClass]
+    """A context for a trace that raises `LoopFound` where a loop of forward substitution writes its first row."""
+
+    def __init__(self, loops: Loops) -> None:
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
+        self.loops = loops
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not torch.compiler.is_dynamo_compiling() and func is torch.Tensor.__setitem__:
+            frame = inspect.currentframe()
+            while frame is not None and frame.f_code.co_name == "__torch_function__":
+                frame = frame.f_back
+            if frame is not None and self.loops.writes_rows(frame.f_code, frame.f_lineno):
+                raise LoopFound(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return func(*args, **(kwargs or {}))
 
 
 def _functions(code: CodeType) -> list[FunctionType]:

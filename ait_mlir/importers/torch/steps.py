@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.tracing import any_size
+from ait_mlir.importers.torch.linear_algebra import LARGEST_TRIANGLE, inverse_of_unit_triangle
+from ait_mlir.importers.torch.tracing import any_size, unrecorded
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
 """The body of a loop: from carried values and slices to carried values and the values for each list or tensor."""
@@ -91,6 +92,28 @@ def without_axis(value: Any, tensor: Any, axis: int) -> Any:
         return torch.full((), value, dtype=tensor.dtype, device=tensor.device)
     behind = axis if axis < 0 else axis - tensor.dim()
     return value.squeeze(behind) if value.dim() >= -behind else value
+
+
+def substitute_rows(matrix: Any, rows: range) -> None:
+    """Run the loop of `loop_code.substituted_rows` over some rows, all rows at once if it is over all.
+
+    Let L be the part of the matrix below its diagonal, and U the rest, which the loop leaves as it is. Below the
+    diagonal, column j becomes the solution x of (1 - L) x = (L + L @ U)[:, j] in the rows behind j. The inverse of the
+    last rows and columns of a lower triangle is that part of its inverse.
+    """
+    n = matrix.shape[-1]
+    if rows == range(1, n) and matrix.shape[-2] == n and n <= LARGEST_TRIANGLE and matrix.is_floating_point():
+        places = torch.arange(n, device=matrix.device)
+        is_below = places[:, None] > places
+        lower, upper = torch.where(is_below, matrix, 0), torch.where(is_below, 0, matrix)
+        known = torch.where(is_below, lower + lower @ upper, 0)
+        found = upper + inverse_of_unit_triangle(-lower) @ known
+        with unrecorded((matrix,)):
+            matrix.copy_(found)
+        return
+    for i in rows:
+        row, above = matrix[..., i, :i].clone(), matrix[..., :i, :i].clone()
+        matrix[..., i, :i] = row + (row.unsqueeze(-1) * above).sum(-2)
 
 
 def augmented(old: Any, new: Any) -> Any:
@@ -184,7 +207,9 @@ def write(tensor: Any, axis: int, stacked: Any, numbers: Range) -> None:
         place, stacked = numbers.of_axis(tensor, axis), numbers.in_order(stacked)
         for _ in range(place.dim() - stacked.dim()):
             stacked = stacked.unsqueeze(1)
-        place.copy_(stacked)
+        stacked = stacked.expand(place.shape)
+        with unrecorded((place,)):  # whether elements of the place overlap
+            place.copy_(stacked)
 
 
 class Rows:

@@ -91,6 +91,45 @@ def without_layouts() -> Generator[None]:
         yield
 
 
+@contextlib.contextmanager
+def sizes_of_multiples() -> Generator[None]:
+    """A context for a trace in which a size that is padded to a multiple of a number is known to be one:
+    `n + (c - n % c) % c` is `c * ((n + c - 1) // c)`. PyTorch has no rule for it, and so cannot cut it into pieces of
+    c.
+    """
+    node = torch.fx.experimental.sym_node.SymNode
+    kept = node.add
+
+    def add(size: Any, other: Any) -> Any:
+        total = kept(size, other)
+        if getattr(total, "_expr", None) is not None:
+            total._expr = _multiple(total._expr)
+        return total
+
+    node.add = add
+    try:
+        yield
+    finally:
+        node.add = kept
+
+
+def _multiple(size: Any) -> Any:
+    """An expression of SymPy, as a multiple of a number if it is a size that is padded to one."""
+    functions = torch.utils._sympy.functions
+    remainders = (functions.Mod, functions.PythonMod)
+    for term in size.args if size.is_Add else ():
+        if not isinstance(term, remainders) or not term.args[1].is_Integer or term.args[1] < 1:
+            continue
+        less, by = term.args
+        for factor, part in (item.as_coeff_Mul() for item in less.as_ordered_terms()):
+            if isinstance(part, remainders) and part.args[1] == by and factor.is_Integer:
+                less += factor * (part.args[0] - part)  # equal but for a multiple of by
+        padded = size - term
+        if ((padded + less) / by).is_integer:  # so the term is what `padded` lacks to the next multiple
+            return by * functions.FloorDiv(padded + by - 1, by)
+    return size
+
+
 def any_size() -> contextlib.AbstractContextManager[Any]:
     """A context for a trace in which a size computed from dims, such as `n - 1`, may also be 0 or 1."""
     return torch.fx.experimental._config.patch(backed_size_oblivious=True)
@@ -106,28 +145,30 @@ def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(choose)
     def without_conditions(*args: Any, **kwargs: Any) -> Any:
         may_copy = kwargs.get("allow_copy", any(a is True for a in args))
-        with contextlib.nullcontext() if may_copy else _unrecorded(args):
+        with contextlib.nullcontext() if may_copy else unrecorded(args):
             return choose(*args, **kwargs)
 
     return without_conditions
 
 
 def _dispatched(dispatch: Callable[..., Any]) -> Callable[..., Any]:
-    """`dispatch`, by which a decomposition calls operations, changed so that views record no conditions on dims.
+    """`dispatch`, by which a decomposition calls operations, changed so that views and copies record no conditions on
+    dims.
 
     The trace before the decomposition has already checked that the numbers of elements agree.
     """
+    aten = torch.ops.aten
+    checked = (aten.view.default, aten._unsafe_view.default, aten.copy_.default)
 
     @functools.wraps(dispatch)
     def without_conditions(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        is_view = func in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
-        with _unrecorded(args) if is_view else contextlib.nullcontext():
+        with unrecorded(args) if func in checked else contextlib.nullcontext():
             return dispatch(self, func, types, args, kwargs)
 
     return without_conditions
 
 
-def _unrecorded(args: Any) -> contextlib.AbstractContextManager[Any]:
+def unrecorded(args: Any) -> contextlib.AbstractContextManager[Any]:
     """A context in which the example's sizes decide conditions on the dims of tensors; the conditions are not
     recorded.
     """
