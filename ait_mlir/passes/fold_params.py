@@ -16,6 +16,7 @@ from xdsl.traits import Pure
 from ait_mlir.constant_names import COMPUTED, FOLDED
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.sorting import OrderOp
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, tensor_type
 from ait_mlir.dialects.ait.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, SplitOp
@@ -23,6 +24,7 @@ from ait_mlir.dims import Scope
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.outside import row_of
 from ait_mlir.passes.assumptions import assumes
+from ait_mlir.passes.order_scatters import order_scatters
 from ait_mlir.passes.pad_products import pad_products
 from ait_mlir.reference.folds import GROWTH, LARGEST_COPY, Fold, is_worth_storing
 from ait_mlir.rewrites.apply import rewrite
@@ -56,9 +58,10 @@ def fold_params(
 
     Rewrites that make more values foldable run first, except with `partial`. If all data are known, or with `unbound`,
     factors join weights, and transposed convolutions become plain ones. For a GPU, transposed convolutions become plain
-    ones in any case, because no kernel on tensor cores computes them, and products of channels-first images read these
-    as they are (rewrites/gemm/planes.py). If the target `fill_for` has tensor cores,
-    weights of convolutions and products are then padded for kernels that need it (rewrites/conv.py, pad_products.py).
+    ones in any case, because no kernel on tensor cores computes them, products of channels-first images read these as
+    they are (rewrites/gemm/planes.py), and indices of scatters that no input changes are ordered (order_scatters.py).
+    If the target `fill_for` has tensor cores, weights of convolutions and products are then padded for kernels that
+    need it (rewrites/conv.py, pad_products.py).
 
     With `outside`, ops from outside are folded, too, for a caller that computes them now: an artifact does not contain
     their definition, so their params are no constants of the model any more. Except with `partial`, nothing else may
@@ -80,6 +83,7 @@ def fold_params(
         pad_products(graph.block, fill_for, weights=True)
     if not partial and fill_for is not None and fill_for.is_gpu:  # the last: views would not turn the weight
         rewrite(module, pattern_set("gemm.planes:PLANES"))
+        order_scatters(graph.block, fill_for, _fixed(graph, allowed, outside))
     taken = set(params)
     fixed = _fixed(graph, allowed, outside)
     found: list[tuple[SSAValue, Fold]] = []
@@ -252,6 +256,8 @@ def _pays(value: SSAValue, ops: Sequence[Operation], parted: Collection[ParamOp]
         return False
     if not is_worth_storing(t, [tensor_type(p.output) for p in sources]):
         return False
+    if isinstance(value.owner, OrderOp):  # small beside the indices, and a sort is slow
+        return True
     inside = set(ops)
     large = [p for p in sources if _is_large(p) and p not in parted]
     shared = any(use.operation not in inside for p in large for use in p.output.uses)

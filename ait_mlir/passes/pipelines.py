@@ -284,6 +284,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
         Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
         Pass("group-embeddings", "passes.group_embeddings", "GroupEmbeddingsPass", optimizes=True),
+        Pass("order-scatters", "passes.order_scatters", "OrderScattersPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -384,6 +385,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "group-products{{{card}}}",
                 "group-norms{{{card}}}",
                 "group-embeddings{{{card}}}",
+                "order-scatters{{{card}}}",
                 "select{{{target}}}",
             ),
         ),

@@ -6,6 +6,7 @@ numbers (global value numbering; Alpern, Wegman and Zadeck, POPL 1988). The cost
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -70,8 +71,30 @@ def share_values(block: Block) -> bool:
     """Replace operations of a block that compute the same value by one, and remove operations without users; returns
     whether anything changed."""
     changed = False
+    for op, first in _repeated(block, {}):
+        if not isinstance(op, ViewLike | ConstantOp) and not any(is_new_state(result) for result in op.results):
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+            changed = True
+    for op in reversed(list(block.ops)):
+        if op.results and is_pure(op) and all(result.first_use is None for result in op.results):
+            op.detach()
+            op.erase()
+            changed = True
+    return changed
+
+
+def value_numbers(block: Block) -> dict[SSAValue, SSAValue]:
+    """For each value of a block that an earlier one equals, views and constants included, the first equal value."""
     numbers: dict[SSAValue, SSAValue] = {}
-    """For each value, the first equal value."""
+    for _ in _repeated(block, numbers):
+        pass
+    return numbers
+
+
+def _repeated(block: Block, numbers: dict[SSAValue, SSAValue]) -> Iterator[tuple[Operation, Operation]]:
+    """Each op that computes the same values as an earlier one, and the first of these; adds their results to `numbers`.
+    """
     known = Known()
     for op in list(block.ops):
         if not is_pure(op) or isinstance(op, ParamOp | ScanOp | BindsDim):
@@ -83,13 +106,4 @@ def share_values(block: Block) -> bool:
         if first is op:
             continue
         numbers.update(zip(op.results, first.results, strict=True))
-        if not isinstance(op, ViewLike | ConstantOp) and not any(is_new_state(result) for result in op.results):
-            for old, new in zip(op.results, first.results, strict=True):
-                old.replace_all_uses_with(new)
-            changed = True
-    for op in reversed(list(block.ops)):
-        if op.results and is_pure(op) and all(result.first_use is None for result in op.results):
-            op.detach()
-            op.erase()
-            changed = True
-    return changed
+        yield op, first

@@ -95,12 +95,32 @@ COMBINE: dict[str, Callable[..., Any]] = {
 
 @reference(ScatterOp)
 def _(scatter: ScatterOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    x, values, *indices = arrays
+    x, values = arrays[:2]
+    indices = arrays[2 : 2 + len(scatter.indices)]
     space = [d.evaluate(ev.dims) for d in scatter.space()]
     at = tuple(c.reshape(-1) for c in coordinates(scatter, x, indices, space))
     result, flat = x.copy(), np.broadcast_to(values, space).reshape(-1)
+    if scatter.order:
+        at, points = _in_order(scatter, x, space, *arrays[-2:])
+        flat = flat[points]
     if scatter.kind.data == "set":
         result[at] = flat
     elif flat.size:
         COMBINE[scatter.kind.data](result, at, flat)
     return (result,)
+
+
+def _in_order(
+    op: ScatterOp, whole: Array, space: Sequence[int], keys: Array, places: Array
+) -> tuple[tuple[Array, ...], Array]:
+    """The coordinates in the tensor of the points of the space, and their numbers, by the order and not the indices."""
+    dims, kept = op.places()
+    axes = [*(a for a in range(len(space)) if a not in kept), *kept]
+    columns = int(np.prod([space[a] for a in kept]))
+    numbers = np.arange(int(np.prod(space))).reshape(space).transpose(axes).reshape(len(places), columns)
+    points = numbers[places].reshape(-1)
+    elements = np.unravel_index(np.repeat(keys, columns), [whole.shape[d] for d in dims])
+    found = dict(zip(dims, elements, strict=True))
+    along = np.unravel_index(points, space) if space else ()
+    found |= {d: along[at] for d, at in op.kept_dims()}
+    return tuple(found[d] for d in range(whole.ndim)), points

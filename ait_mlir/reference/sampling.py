@@ -19,6 +19,7 @@ from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
 from ait_mlir.dialects.ait.quantize import ScaledOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
+from ait_mlir.dialects.ait.sorting import OrderOp
 from ait_mlir.dialects.ait.traits import Cost, HasOffsets
 from ait_mlir.dialects.ait.types import ShapedType, TensorType, scope_of, tensor_type
 from ait_mlir.dialects.ait_rt.loop import LoopOp
@@ -143,6 +144,9 @@ def index_bound(value: SSAValue) -> int:
                 continue
             if isinstance(op, IndexedOp) and current in op.indices:
                 bound = min(bound, max(1, extent_indexed(op, current) // part))
+                continue
+            if isinstance(op, OrderOp):
+                bound = min(bound, max(1, scope_of(op).bounds(op.sizes.data[use.index])[0] // part))
                 continue
             if isinstance(op, AtOp) and use.index:
                 bound = bound if op.otherwise is not None else min(bound, max(1, extent_read(op, use.index) // part))

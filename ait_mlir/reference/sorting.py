@@ -1,11 +1,11 @@
-"""Reference semantics of sorting, of searching in sorted rows, and of histograms."""
+"""Reference semantics of sorting and ordering, of searching in sorted rows, and of histograms."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, SearchSortedOp, SortOp
-from ait_mlir.reference.core import Arrays, Evaluation, element_type_of, reference, value_dtype
+from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, OrderOp, SearchSortedOp, SortOp
+from ait_mlir.reference.core import Arrays, Evaluation, EvaluationError, element_type_of, reference, value_dtype
 from ait_mlir.reference.reduce import descending
 
 
@@ -47,6 +47,18 @@ def _(op: SearchSortedOp, arrays: Arrays, ev: Evaluation) -> Arrays:
         low = np.where(searching & after, middle + 1, low)
         high = np.where(searching & ~after, middle, high)
     return (low.astype(value_dtype(element_type_of(op.results[0].type))),)
+
+
+@reference(OrderOp)
+def _(op: OrderOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    sizes = [e.evaluate(ev.dims) for e in op.sizes.data]
+    keys = np.zeros(np.broadcast_shapes(*(a.shape for a in arrays)), np.int64)
+    for index, size in zip(arrays, sizes, strict=True):
+        if keys.size and ((index < -size) | (index >= size)).any():
+            raise EvaluationError(f"ait.order: indices from {index.min()} to {index.max()} for a dim of {size}")
+        keys = keys * size + np.where(index < 0, index + size, index)
+    places = np.argsort(keys.reshape(-1), kind="stable")
+    return keys.reshape(-1)[places].astype(np.int32), places.astype(np.int32)
 
 
 @reference(HistogramOp)

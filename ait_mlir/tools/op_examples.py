@@ -101,6 +101,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "make_jagged": ("%a offsets(%b) : s x 5 x T; (b + 1) x i32 -> words x 5 x T",),
     "masked_select": ("%a, %b : b x s x T; b x s x i1 -> count x T; i64",),
     "nms": ("%a iou 0.5 : s x 4 x T -> s x i1",),
+    "order": ("%a sizes [100] : s x T -> s x i32; s x i32",),
     "overlap_add": ("%a stride [2, 2] before [1, 1] : b x 3 x 4 x 4 x s x 5 x T -> b x 3 x (2*s) x 10 x T",),
     "pad": ("constant %a before [0, 2] : b x s x T -> b x (s + 4) x T",),
     "padded_to_jagged": ("%a offsets(%b) : b x 7 x 16 x T; (b + 1) x i32 -> words x 16 x T",),

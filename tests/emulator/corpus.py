@@ -30,6 +30,7 @@ from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
 from tests.kernels.scaled import scaled_cases
+from tests.kernels.scatter import check_ordered, ordered_cases
 from tests.kernels.stored import stored_cases
 from tests.kernels.stream import stream_cases
 from tests.specs.draw import Drawn, draw, sample
@@ -426,10 +427,12 @@ SORTING = (
     "radix_pass_kernel",
     "search_kernel",
     "histogram_kernel",
+    "order_block_kernel",
 )
 DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 MAPS = ("map_kernel", "map_flat_kernel", "map_pitched_kernel", "map_pairs_kernel")
+ORDERED = ordered_cases()
 FAMILIES = {
     **drawn_families("elementwise", *MAPS, cuda=["map_repeat_kernel"]),
     **drawn_families("norm", *ROW, prepared=as_run),
@@ -465,6 +468,11 @@ FAMILIES = {
             if name in ("scatter-add-rows-i64", "scatter-add-two-i64", "scatter-add-counts-i64")
         },
         lambda library, case, name: BITS.check(library, case, _type(name)),
+    ),
+    "scatter-ordered": Family(
+        dict.fromkeys(KINDS, frozenset({"scatter_ordered_kernel", "order_block_kernel", "radix_pass_kernel"})),
+        lambda: ORDERED,
+        lambda library, case, name: check_ordered(library, ORDERED["order"], case, (1, 300, 4200)) if name != "order" else None,
     ),
     **drawn_families("jagged", *JAGGED),
     **drawn_families(

@@ -31,7 +31,7 @@ ORDER = 6
 """Passes of a random order."""
 VALUE_PASSES = sorted(
     [name for name, row in PASSES.items() if isinstance(row, Patterns) and row.dialect == "ait" and not row.assumption]
-    + ["group-embeddings", "group-norms", "group-products", "pad-products", "remove-duplicates", "rotate-products", "split-products"]
+    + ["group-embeddings", "group-norms", "group-products", "order-scatters", "pad-products", "remove-duplicates", "rotate-products", "split-products"]
     + ["unroll-scans"]
 )
 

@@ -453,6 +453,36 @@ ait.graph @g(%x: !ait.tensor<2048 x 1023 x f16>) {
         assert fold_params(module.clone(), {"w"}, target) == []
 
 
+EDGES = """
+ait.graph @g(%x: !ait.tensor<NODES x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>) dims {n = 1 to 500} {
+  %i = ait.param "edges" : !ait.tensor<2 x 9000 x i64>
+  %0 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x 9000 x i64>
+  %1 = ait.reshape %0 : !ait.tensor<9000 x 1 x i64>
+  %y = ait.scatter add %x, %v at(%1) dims [0] kept [1] : !ait.tensor<NODES x 8 x f32>
+  ait.output "y" %y : !ait.tensor<NODES x 8 x f32>
+}
+"""
+
+
+def test_indices_that_no_input_changes_are_ordered_before_the_run_for_a_card():
+    module = parsed(EDGES.replace("NODES", "500"))
+    folds = fold_params(module, {"edges"}, make_target("cuda", "sm_90a"))
+    edges = np.random.default_rng(1).integers(-500, 500, (2, 9000))
+    keys, places = (fold.value({"edges": edges}) for fold in folds)
+    np.testing.assert_array_equal(places, np.argsort(edges[1] % 500, kind="stable"))
+    np.testing.assert_array_equal(keys, np.sort(edges[1] % 500))
+    assert "ait.order" not in str(module) and "order %" in str(module)
+    names = [param.param_name.data for param in graph_of(module).params()]
+    assert names == ["folded.edges.1", "folded.edges", "edges"]
+
+
+@pytest.mark.parametrize(("nodes", "target"), [("500", "cpu"), ("n", "cuda")])
+def test_nothing_is_ordered_for_a_cpu_or_for_a_number_of_rows_that_differs(nodes: str, target: str):
+    module = parsed(EDGES.replace("NODES", nodes))
+    assert fold_params(module, {"edges"}, make_target(target, "sm_90a" if target == "cuda" else "")) == []
+    assert "ait.order" not in str(module)
+
+
 TABLE = """
 ait.graph @wave(%x: !ait.tensor<ROWS x 300 x f32>) {{
   %0 = ait.constant [{numbers}] : !ait.tensor<300 x f32>

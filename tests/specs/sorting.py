@@ -105,4 +105,21 @@ HISTOGRAM = Spec(
     BITS, DIMS, COUNT_ENVS, COUNT_FEW, INTEGERS, without={"graphs": "its operand would be made of floats"},
 )  # fmt: skip
 
-SPECS = (SORT, KTH_VALUE, SEARCH_SORTED, HISTOGRAM)
+ORDER_FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 300}, {"b": 1, "s": 4200})
+_TO = ("s x i32", "s x i32")
+ORDER = Spec(
+    "order",
+    (
+        form("one", "order %a sizes [11]", "s x T", to=_TO, below={0: 11}),
+        form("large", "order %a sizes [70000]", "s x T", to=_TO, below={0: 70000}),
+        form("view", "order %a sizes [11]", "b x s x T", to=("b*s x i32",) * 2, below={0: 11}, strides={0: ("1", "b")}, offset=1),
+        form(
+            "two", "order %a, %b sizes [s + 7, 3]", "b x 1 x T", "3 x T", to=("3*b x i32",) * 2, below={0: 7, 1: 3},
+        ),
+        form("scalar", "order %a sizes [s]", "T", to=("1 x i32", "1 x i32"), below={0: 1}),
+    ),
+    BITS, "b = 0 to 70, s = 1 to 10000", (*ORDER_FEW, {"b": 3, "s": 9001}), ORDER_FEW, ("i32", "i64"),
+    without={"graphs": "its operand would be made of floats"},
+)  # fmt: skip
+
+SPECS = (SORT, KTH_VALUE, SEARCH_SORTED, HISTOGRAM, ORDER)

@@ -27,13 +27,14 @@ from ait_mlir.dialects.ait.syntax import (
     Operand,
     Operands,
     Prop,
+    Several,
     Syntax,
     Word,
     int_list,
 )
 from ait_mlir.dialects.ait.traits import BindsDim, ChecksIndices, Cost, UpdatesOperand
 from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr, const, minimum, total
+from ait_mlir.dims import Expr, const, minimum, product, total
 
 MAX_SPACE = 64
 """The most dims of the space of a gather or scatter."""
@@ -258,9 +259,18 @@ class IndexedOp(Cost, PureOp):
     WORK: ClassVar[int] = 0
     WHOLE: ClassVar[str] = "the tensor"
 
-    indices = var_operand_def(TensorType)
+    rest = var_operand_def(TensorType)
     dims = prop_def(ArrayAttr[IntegerAttr])
     kept = prop_def(ArrayAttr[IntegerAttr])
+
+    @property
+    def order(self) -> Sequence[SSAValue]:
+        """The keys and places of the order of the space (`ait.order`), or nothing."""
+        return ()
+
+    @property
+    def indices(self) -> Sequence[SSAValue]:
+        return self.rest[: len(self.rest) - len(self.order)]
 
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The dims with indices, and for each other dim the corresponding dim of the space."""
@@ -391,13 +401,21 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     compiled with `deterministic=False`. Sums and products of
     16-bit floats are computed in f32 and rounded once. An index outside of its dim is invalid: the CPU fails, names
     the index and writes nothing; a GPU skips the place.
+
+    `order` has the results of `ait.order` for the same indices, so that a GPU need not sort them again. The indices
+    must then be the same along every kept dim, and as large as the space along the others.
+
+    ```mlir
+    %keys, %places = ait.order %flat sizes [nodes] : !ait.tensor<edges x i32>, !ait.tensor<edges x i32>
+    %y = ait.scatter add %x, %values at(%i) dims [0] kept [1] order %keys, %places : !ait.tensor<nodes x 64 x f16>
+    ```
     """
 
     name = "ait.scatter"
     TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operands(("input", "values")), Group("indices", "at"), Prop("dims", INTS),
-        Prop("kept", INTS),
+        Prop("kept", INTS), Several("order", 2, "keys and places"),
     )  # fmt: skip
 
     input = operand_def(TensorType)
@@ -413,11 +431,33 @@ class ScatterOp(UpdatesOperand, IndexedOp):
         indices: Sequence[SSAValue],
         dims: Sequence[int],
         kept: Sequence[int],
+        order: Sequence[SSAValue] = (),
     ) -> None:
-        self.set_up([input, values, indices], [SSAValue.get(input).type], kind=kind, dims=dims, kept=kept)
+        rest = [*indices, *order]
+        self.set_up([input, values, rest], [SSAValue.get(input).type], kind=kind, dims=dims, kept=kept)
+
+    @property
+    def order(self) -> Sequence[SSAValue]:
+        count = len(self.dims.data)
+        return self.rest[count:] if len(self.rest) == count + 2 else ()
 
     def bytes_read(self, position: int) -> Expr:
         return const(0) if position == 0 else super().bytes_read(position)
+
+    def ordered_space(self) -> Shape | None:
+        """The dims of the space that `ait.order` numbers: those without the kept dims. None if no order serves the
+        scatter, because an index differs along a kept dim, or is smaller than the space along another one.
+        """
+        space, kept, scope = self.space(), int_list(self.kept), scope_of(self)
+        largest: list[Expr] = [const(1)] * len(space)
+        for index in self.indices:
+            dims = tensor_type(index).dims
+            for at, d in enumerate(dims, len(space) - len(dims)):
+                largest[at] = largest[at] if d.as_int() == 1 else d
+        if any(largest[at].as_int() != 1 for at in kept):
+            return None
+        places = [(d, largest[at]) for at, d in enumerate(space) if at not in kept]
+        return tuple(d for d, _ in places) if all(scope.equal(d, n) for d, n in places) else None
 
     def bytes_written(self, position: int) -> Expr:
         return self.bytes_read(1)
@@ -439,7 +479,21 @@ class ScatterOp(UpdatesOperand, IndexedOp):
             what = "booleans; cast them to integers" if whole.element_type == i1 else f"{whole.element_type}; cast them"
             raise self.fail(f"cannot {self.kind.data} {what}, or use 'set'")
         self.space()
+        if self.order:
+            self._check_order()
         return [whole]
+
+    def _check_order(self) -> None:
+        places = self.ordered_space()
+        if places is None:
+            raise self.fail(
+                "an order is for indices that are the same along kept dims and as large as the space along the others"
+            )
+        for what, value in zip(("keys", "places"), self.order, strict=True):
+            t = self.expect_tensor(value, f"the order's {what}")
+            if t.element_type != i32 or t.rank != 1 or not scope_of(self).equal(t.dims[0], product(places)):
+                expected = TensorType.get([product(places)], i32)
+                raise self.fail(f"the order's {what} are {t}, expected {expected}, one for each place")
 
 
 def sym_name(e: Expr) -> str | None:

@@ -1,20 +1,21 @@
-"""Ops that sort elements, search in sorted rows, and count equal elements."""
+"""Ops that sort elements or places, search in sorted rows, and count equal elements."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
-from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_declared, same_shape
+from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_declared, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
 from ait_mlir.dialects.ait.syntax import INT, SHAPE, Flag, Operands, Prop, Syntax
 from ait_mlir.dialects.ait.traits import Cost, Reduction
-from ait_mlir.dialects.ait.types import ShapeAttr, TensorType, scope_of, shape_text, tensor_type
-from ait_mlir.dims import Expr
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, shape_text, tensor_type
+from ait_mlir.dims import Expr, product
 
 
 @irdl_op_definition
@@ -179,4 +180,65 @@ class HistogramOp(Cost, PureOp):
         return [TensorType.get([bins], index_type(self, self.results[0]))]
 
 
-OPS = (SortOp, KthValueOp, SearchSortedOp, HistogramOp)
+MOST_ORDERED = 2**31 - 1
+"""The most places that an order has, and the most elements that their indices can name."""
+
+
+@irdl_op_definition
+class OrderOp(Cost, PureOp):
+    """The places of index tensors in the order of the elements that they name: what a scatter by these indices sorts.
+
+    The index tensors, i32 or i64, broadcast to one shape; its places are numbered in row-major order. `sizes` are the
+    dims that the tensors index, one each. The keys are the row-major numbers of the named elements, in ascending order,
+    and `places` are the places that name them; places with equal keys keep their order. Both have one dim and are i32.
+    An index from -size to -1 counts from the end. An index outside of its dim is invalid: the CPU fails and names the
+    index; on a GPU the place has the key 0, and its highest bit is set.
+
+    ```mlir
+    %keys, %places = ait.order %i, %j sizes [nodes, 3] : !ait.tensor<edges x i32>, !ait.tensor<edges x i32>
+    ```
+    """
+
+    name = "ait.order"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("sizes", SHAPE))
+    WORK: ClassVar[int] = 16
+
+    indices = var_operand_def(TensorType)
+    sizes = prop_def(ShapeAttr)
+    keys = result_def(TensorType)
+    places = result_def(TensorType)
+
+    def __init__(self, indices: Sequence[SSAValue], sizes: Sequence[Expr | int]) -> None:
+        none = TensorType.get([1], i32)
+        self.set_up([indices], [none, none], sizes=sizes)
+
+    def space(self) -> Shape:
+        """The shape to which the index tensors broadcast."""
+        return broadcast_shapes(
+            self, [f"index {i}" for i in range(len(self.indices))], [tensor_type(v).dims for v in self.indices]
+        )
+
+    def elements(self) -> Expr:
+        return product(self.space())
+
+    def infer_result_types(self) -> ResultTypes:
+        sizes, scope = self.sizes.data, scope_of(self)
+        types = [self.expect_tensor(v, f"index {i}") for i, v in enumerate(self.indices)]
+        if not types or len(types) != len(sizes):
+            raise self.fail(f"{len(types)} index tensors for {len(sizes)} sizes; expected one or more, a size for each")
+        elements = {t.element_type for t in types}
+        if elements not in ({i32}, {i64}):
+            found = ", ".join(str(t.element_type) for t in types)
+            raise self.fail(f"indices must be all i32 or all i64, got {found}")
+        check_declared(self, scope, TensorType.get(sizes, i32))
+        for size in sizes:
+            if not scope.le(0, size):
+                raise self.fail(f"size {size} is not proved to be at least 0")
+        result = TensorType.get([product(self.space())], i32)
+        for what, count in (("places", result.dims[0]), ("elements", product(sizes))):
+            if not scope.le(count, MOST_ORDERED):
+                raise self.fail(f"{count} {what}, which are not proved to be at most 2^31 - 1")
+        return [result, result]
+
+
+OPS = (SortOp, KthValueOp, SearchSortedOp, HistogramOp, OrderOp)

@@ -22,7 +22,7 @@ from ait_mlir.lowering.cpp import cstr
 from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides
 from ait_mlir.lowering.kernels.loops import Loop, braces, broadcast_strides, collapse, nest, single, sizes, steps
-from ait_mlir.lowering.kernels.radix import DIGIT_BITS, TILE, radix_bytes, radix_each
+from ait_mlir.lowering.kernels.radix import order_seconds, radix_bytes, radix_each
 from ait_mlir.lowering.target import Target
 
 
@@ -191,6 +191,9 @@ class ScatterKernel(Kernel[ScatterOp]):
     name = "scatter"
     ops = (ScatterOp,)
 
+    def matches(self, op: ScatterOp, target: Target) -> bool:
+        return not (target.is_gpu and op.order)
+
     def accepts(self, op: ScatterOp, position: int, strides: Strides, scope: Scope) -> bool:
         updated = position in (0, len(op.operands))
         return not (updated and _combines_wider(op)) or is_contiguous(tensor_type(op.input).dims, strides, scope)
@@ -212,13 +215,11 @@ class ScatterKernel(Kernel[ScatterOp]):
         if not target.is_gpu:
             return target.launch_seconds + moved
         rows, places = (e.evaluate(estimate_env(scope_of(op))) for e in _sorted_rows(op))
-        if rows >= MANY_ROWS and not _shared_dims(op) and _most_targets(op) <= TILE_TARGETS:
+        if _rows_fit(op):
             return target.launch_seconds + 2 * moved  # no sort
         if _last_of_many(op):
             return 3 * target.launch_seconds + 2 * moved + 16 * rows * places / target.bandwidth
-        passes = max(1, -(-(_most_targets(op) - 1).bit_length() // DIGIT_BITS))
-        launches = 3 if places <= TILE else 3 + 2 * passes
-        return launches * target.launch_seconds + 2 * moved + passes * 16 * rows * places / target.bandwidth
+        return target.launch_seconds + 2 * moved + order_seconds(rows, places, _most_targets(op), target)
 
     def emit(self, launch: Launch[ScatterOp]) -> Emission:
         values, y = launch.ins[1], launch.outs[0]
@@ -233,6 +234,29 @@ class ScatterKernel(Kernel[ScatterOp]):
         return launch.call("scatter", f"scatter<{template}>(ctx, {space}, {values.name}, {y.name}, {sums}, {more})")
 
 
+class OrderedScatterKernel(Kernel[ScatterOp]):
+    """`ait.scatter` with an order on a GPU, any strides, in place: `ScatterKernel` without the sort. Each element is
+    rounded once.
+    """
+
+    name = "scatter_ordered"
+    ops = (ScatterOp,)
+    gpu_only = True
+
+    def matches(self, op: ScatterOp, target: Target) -> bool:
+        return target.is_gpu and bool(op.order)
+
+    def seconds(self, op: ScatterOp, target: Target) -> float:
+        return target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def emit(self, launch: Launch[ScatterOp]) -> Emission:
+        groups, space = _scatter_space(launch)
+        (_, values, *_, keys, places), (y,) = launch.ins, launch.outs
+        kind = f"ait::{launch.op.kind.data.capitalize()}Element"
+        operands = ", ".join(arg.name for arg in (values, y, keys, places))
+        return launch.call("scatter_sorted", f"scatter_ordered<{kind}, {groups}>(ctx, {space}, {operands})")
+
+
 class AtomicScatterKernel(Kernel[ScatterOp]):
     """Sums by `ait.scatter` with atomic additions on a GPU, in place: of integers, and of floats if the target need not
     be deterministic.
@@ -245,7 +269,7 @@ class AtomicScatterKernel(Kernel[ScatterOp]):
 
     def matches(self, op: ScatterOp, target: Target) -> bool:
         element = tensor_type(op.input).element_type
-        if not target.is_gpu or op.kind.data != "add" or BY_IR[element].bytes < 4:
+        if not target.is_gpu or op.order or op.kind.data != "add" or BY_IR[element].bytes < 4:
             return False
         return not (target.deterministic and is_float(element))
 
@@ -260,8 +284,8 @@ class AtomicScatterKernel(Kernel[ScatterOp]):
 
 def _scatter_space(launch: Launch[ScatterOp]) -> tuple[str, str]:
     """The C++ of the space of a scatter, and before it how many loops are places and, on a GPU, rows."""
-    (_, values, *indices), (y,) = launch.ins, launch.outs
     op, scope = launch.op, launch.scope
+    values, indices, y = launch.ins[1], launch.ins[2 : 2 + len(launch.op.indices)], launch.outs[0]
     kept, shared = {at for _, at in op.kept_dims()}, _shared_dims(op)
     loops = _indexed_loops(op, values, y, indices)
 
@@ -274,6 +298,23 @@ def _scatter_space(launch: Launch[ScatterOp]) -> tuple[str, str]:
         return f"{len(serial)}", _indexed_space(launch, [*serial, *columns], y, indices)
     rows, columns = group(lambda at: at in kept - shared), group(lambda at: at in shared)
     return f"{len(serial)}, {len(rows)}", _indexed_space(launch, [*serial, *rows, *columns], y, indices)
+
+
+FEW_PLACES = 64
+"""So many places, or fewer, are combined without a sort: `kFewPlaces` of `gpu/scatter.cuh`."""
+
+
+def sorts(op: ScatterOp) -> bool:
+    """Whether `ScatterKernel` sorts the places on a GPU, at the dims of estimates."""
+    _, places = _sorted_rows(op)
+    few = places.evaluate(estimate_env(scope_of(op))) <= FEW_PLACES
+    return not (few or _rows_fit(op) or _last_of_many(op))
+
+
+def _rows_fit(op: ScatterOp) -> bool:
+    """Whether there are many rows of places whose elements a GPU combines in shared memory."""
+    rows = _sorted_rows(op)[0].evaluate(estimate_env(scope_of(op)))
+    return rows >= MANY_ROWS and not _shared_dims(op) and _most_targets(op) <= TILE_TARGETS
 
 
 def _shared_dims(op: ScatterOp) -> set[int]:
@@ -353,5 +394,6 @@ KERNELS = (
     CompactKernel(),
     TakeKernel(),
     ScatterKernel(),
+    OrderedScatterKernel(),
     AtomicScatterKernel(),
 )

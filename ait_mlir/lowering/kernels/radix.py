@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ait_mlir.dims import Expr, Scope, ceildiv, const, floordiv, minimum
+from ait_mlir.lowering.target import Target
 
 TILE = 4096
 """The elements that a block sorts: `kRadixTile`."""
@@ -32,3 +33,10 @@ def radix_bytes(rows: Expr, length: Expr, bits: int, key_bytes: int, scope: Scop
     elements = rows * length * (key_bytes + 4) + 32
     # no row of a run may be longer than a tile, though one could be
     return minimum(floordiv(length, TILE + 1), 1) * (cleared + buffers * elements)
+
+
+def order_seconds(rows: int, places: int, most: int, target: Target) -> float:
+    """Estimated seconds of a sort of rows of places by the element, one of `most`, that each names."""
+    passes = max(1, -(-(most - 1).bit_length() // DIGIT_BITS))
+    launches = 2 if places <= TILE else 2 + 2 * passes
+    return launches * target.launch_seconds + passes * 16 * rows * places / target.bandwidth

@@ -5,13 +5,24 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i1
 
 from ait_mlir.dialects.ait.reduce import TopkOp
-from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, SearchSortedOp, SortOp
+from ait_mlir.dialects.ait.sorting import HistogramOp, KthValueOp, OrderOp, SearchSortedOp, SortOp
 from ait_mlir.dialects.ait.types import TensorType, scope_of, tensor_type
-from ait_mlir.dims import Expr, ceildiv, const, product
+from ait_mlir.dims import Expr, Scope, ceildiv, const, product
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
-from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.loops import ZERO, collapse, nest, operand, single, sizes
-from ait_mlir.lowering.kernels.radix import DIGIT_BITS, THREADS, TILE, radix_bytes, radix_each
+from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
+from ait_mlir.lowering.kernels.loops import (
+    ONE,
+    ZERO,
+    braces,
+    broadcast_strides,
+    collapse,
+    nest,
+    operand,
+    single,
+    sizes,
+    steps,
+)
+from ait_mlir.lowering.kernels.radix import DIGIT_BITS, THREADS, TILE, order_seconds, radix_bytes, radix_each
 from ait_mlir.lowering.target import HOPPER
 
 SHORT = 128
@@ -247,4 +258,44 @@ class HistogramKernel(Kernel[HistogramOp]):
         return launch.call("histogram", f"histogram(ctx, {count}, {x.name}, {launch.op.bins.value.data}, {out.name})")
 
 
-KERNELS = (SortKernel(), TopkKernel(), KthValueKernel(), SearchKernel(), HistogramKernel())
+class OrderKernel(Kernel[OrderOp]):
+    """`ait.order`, any strides of the indices: on a GPU by the sort of a scatter, in one launch for few places."""
+
+    name = "order"
+    ops = (OrderOp,)
+
+    def accepts(self, op: OrderOp, position: int, strides: Strides, scope: Scope) -> bool:
+        return position < len(op.operands) or strides[0].as_int() == 1
+
+    def seconds(self, op: OrderOp, target: Target) -> float:
+        env = estimate_env(scope_of(op))
+        places = op.elements().evaluate(env)
+        if not target.is_gpu:
+            return target.launch_seconds + places * 1e-7
+        return order_seconds(1, places, _most_named(op), target)
+
+    def workspace(self, op: OrderOp, config: Config) -> Expr:
+        return radix_bytes(const(1), op.elements(), (_most_named(op) - 1).bit_length(), 4, scope_of(op))
+
+    def emit(self, launch: Launch[OrderOp]) -> Emission:
+        op, indices, outs, cpp = launch.op, launch.ins, launch.outs, launch.dims
+        space = op.space() or (ONE,)
+        loops = collapse(nest(space, [broadcast_strides(i, space) for i in indices]), launch.scope)
+        gpu = launch.target.is_gpu
+        loops += [single(len(indices))] * (2 if gpu else 0)  # a row and a column
+        none = braces([ZERO] * len(loops), cpp)
+        made = (
+            f"ait::indexed_space({sizes(loops, cpp)}, {none}, {none}, {{{', '.join(i.name for i in indices)}}}, "
+            f"{{{', '.join(steps(loops, k, cpp) for k in range(len(indices)))}}}, "
+            f"{braces(op.sizes.data, cpp)}, {braces([ZERO] * len(indices), cpp)})"
+        )
+        more = f", {radix_each(const(1), op.elements(), launch.scope)}, workspace" if gpu else ""
+        return launch.call("order_places", f"order_places(ctx, {made}, {outs[0].name}, {outs[1].name}{more})")
+
+
+def _most_named(op: OrderOp) -> int:
+    """The most elements that the indices can name."""
+    return scope_of(op).bounds(product(op.sizes.data))[1]
+
+
+KERNELS = (SortKernel(), TopkKernel(), KthValueKernel(), SearchKernel(), HistogramKernel(), OrderKernel())

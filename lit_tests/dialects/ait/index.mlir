@@ -36,7 +36,7 @@ ait.graph @gather(%x: !ait.tensor<b x 10 x 64 x f16>, %i: !ait.tensor<b x s x 1 
 }
 
 // CHECK-LABEL: ait.graph @scatter
-ait.graph @scatter(%x: !ait.tensor<9 x 64 x f16>, %v: !ait.tensor<s x 64 x f16>, %i: !ait.tensor<s x 1 x i32>) dims {s = 0 to 8} {
+ait.graph @scatter(%x: !ait.tensor<9 x 64 x f16>, %v: !ait.tensor<s x 64 x f16>, %i: !ait.tensor<s x 1 x i32>, %j: !ait.tensor<s x i32>) dims {s = 0 to 8} {
   // CHECK: ait.scatter set %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
   // GENERIC: "ait.scatter"(%x, %v, %i) <{kind = "set", dims = [0 : i64], kept = [1 : i64]}> : (!ait.tensor<9 x 64 x f16>, !ait.tensor<s x 64 x f16>, !ait.tensor<s x 1 x i32>) -> !ait.tensor<9 x 64 x f16>
   %0 = ait.scatter set %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
@@ -48,5 +48,9 @@ ait.graph @scatter(%x: !ait.tensor<9 x 64 x f16>, %v: !ait.tensor<s x 64 x f16>,
   %3 = ait.scatter max %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
   // CHECK-NEXT: ait.scatter min
   %4 = ait.scatter min %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
+  %k, %p = ait.order %j sizes [9] : !ait.tensor<s x i32>, !ait.tensor<s x i32>
+  // CHECK: ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p {note} : !ait.tensor<9 x 64 x f16>
+  // GENERIC: "ait.scatter"(%x, %v, %i, %k, %p) <{kind = "add", dims = [0 : i64], kept = [1 : i64]}> {note}
+  %5 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p {note} : !ait.tensor<9 x 64 x f16>
   ait.output "y" %0 : !ait.tensor<9 x 64 x f16>
 }

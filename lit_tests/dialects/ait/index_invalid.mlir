@@ -130,3 +130,38 @@ ait.graph @wide(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 7 x f16>, %i: 
   // expected-error @below {{ait.scatter: dim 1 of the space is 7, which is not proved to fit into dim 1 of the tensor, 5}}
   %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<4 x 5 x f16>
 }
+
+// -----
+
+ait.graph @order_length(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %k: !ait.tensor<3 x i32>, %p: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.scatter: the order's places are !ait.tensor<4 x i32>, expected !ait.tensor<3 x i32>, one for each place}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_type(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %k: !ait.tensor<3 x i64>, %p: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.scatter: the order's keys are !ait.tensor<3 x i64>, expected !ait.tensor<3 x i32>, one for each place}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_rows(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 5 x i64>, %k: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.scatter: an order is for indices that are the same along kept dims and as large as the space along the others}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %k : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_one(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<1 x 1 x i64>, %k: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.scatter: an order is for indices that are the same along kept dims and as large as the space along the others}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %k : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_keys_alone(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %k: !ait.tensor<3 x i32>) {
+  // expected-error @below {{expected keys and places after 'order', got 1 operands}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k : !ait.tensor<4 x 5 x f16>
+}

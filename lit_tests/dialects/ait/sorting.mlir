@@ -22,5 +22,10 @@ ait.graph @order(%x: !ait.tensor<b x s x f16>, %q: !ait.tensor<b x 3 x f16>, %i:
   // CHECK-NEXT: ait.histogram %i bins 8 {note} : !ait.tensor<8 x i64>
   // GENERIC: "ait.histogram"(%i) <{bins = 8 : i64}> {note}
   %2 = ait.histogram %i bins 8 {note} : !ait.tensor<8 x i64>
+  // CHECK-NEXT: ait.order %i sizes [n + 3] {note} : !ait.tensor<(b*s) x i32>, !ait.tensor<(b*s) x i32>
+  // GENERIC: "ait.order"(%i) <{sizes = #ait.shape<n + 3>}> {note}
+  %k, %o = ait.order %i sizes [n + 3] {note} : !ait.tensor<(b*s) x i32>, !ait.tensor<(b*s) x i32>
+  // CHECK-NEXT: ait.order %i, %i sizes [3, 5] :
+  %k1, %o1 = ait.order %i, %i sizes [3, 5] : !ait.tensor<b*s x i32>, !ait.tensor<b*s x i32>
   ait.output "y" %2 : !ait.tensor<8 x i64>
 }

@@ -95,3 +95,52 @@ ait.graph @bins(%x: !ait.tensor<4 x i32>) {
   // expected-error @below {{ait.histogram: bins is 0, expected at least 1}}
   %y = ait.histogram %x bins 0 : !ait.tensor<0 x i64>
 }
+
+// -----
+
+ait.graph @order_sizes(%i: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.order: 1 index tensors for 2 sizes; expected one or more, a size for each}}
+  %k, %p = ait.order %i sizes [3, 5] : !ait.tensor<4 x i32>, !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @order_types(%i: !ait.tensor<4 x i32>, %j: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.order: indices must be all i32 or all i64, got i32, i64}}
+  %k, %p = ait.order %i, %j sizes [3, 5] : !ait.tensor<4 x i32>, !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @order_shapes(%i: !ait.tensor<4 x i32>, %j: !ait.tensor<3 x i32>) {
+  // expected-error @below {{ait.order: dim 0 of index 1 is 3, but index 0 has 4 there (shapes [4], [3])}}
+  %k, %p = ait.order %i, %j sizes [3, 5] : !ait.tensor<4 x i32>, !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @order_undeclared(%i: !ait.tensor<4 x i32>) {
+  // expected-error @below {{ait.order: dim 'n' of !ait.tensor<n x i32> is not declared}}
+  %k, %p = ait.order %i sizes [n] : !ait.tensor<4 x i32>, !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @order_negative(%i: !ait.tensor<n x i32>) dims {n = 0 to 4} {
+  // expected-error @below {{ait.order: size n - 1 is not proved to be at least 0}}
+  %k, %p = ait.order %i sizes [n - 1] : !ait.tensor<n x i32>, !ait.tensor<n x i32>
+}
+
+// -----
+
+ait.graph @order_many(%i: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.order: 3000000000 elements, which are not proved to be at most 2^31 - 1}}
+  %k, %p = ait.order %i, %i sizes [3, 1000000000] : !ait.tensor<4 x i32>, !ait.tensor<4 x i32>
+}
+
+// -----
+
+ait.graph @order_result(%i: !ait.tensor<4 x i64>) {
+  // expected-error @below {{ait.order: result 1 is !ait.tensor<4 x i64>, expected !ait.tensor<4 x i32>}}
+  %k, %p = ait.order %i sizes [3] : !ait.tensor<4 x i32>, !ait.tensor<4 x i64>
+}

@@ -172,6 +172,25 @@ ScatterParts scatter_parts(const Space& space) {
 template <class Place>
 inline constexpr Place kSkipped = Place(1) << (8 * sizeof(Place) - 1);
 
+/// @brief Sorted keys and places that this launch or one before it in the same op has written.
+template <class K, class Place>
+struct SortedPlaces {
+  const K* keys;
+  const Place* places;
+  __device__ __forceinline__ K key(int64_t i) const { return keys[i]; }
+  __device__ __forceinline__ Place place(int64_t i) const { return places[i]; }
+};
+/// @brief Those of another op. A key or place that the space does not have touches no memory outside of it.
+struct GivenPlaces {
+  const uint32_t *keys, *places;
+  uint32_t targets, length;
+  __device__ __forceinline__ uint32_t key(int64_t i) const { return keys[i] < targets ? keys[i] : 0; }
+  __device__ __forceinline__ uint32_t place(int64_t i) const {
+    const uint32_t found = places[i];
+    return found < length ? found : kSkipped<uint32_t>;
+  }
+};
+
 /// @brief The elements of one part of the columns that a warp combines values with. Lanes that lie side by side have a word of `kVec` neighbours each.
 template <int kVec, class Space>
 struct ScatterPart {
@@ -256,9 +275,10 @@ struct ScatterPart {
   }
 
   /// @brief Combines the values of the sorted places that begin a long run of equal keys. A warp calls: each group reads some values, all combine them.
-  template <class K, class Place>
-  __device__ __forceinline__ void combine_run(const K* keys, const Place* sorted, int64_t left) const {
-    const K target = keys[0];
+  template <class Places>
+  __device__ __forceinline__ void combine_run(const Places& sorted, int64_t head, int64_t left) const {
+    using Place = decltype(sorted.place(0));
+    const auto target = sorted.key(head);
     A sums[kVec] = {};
     if (present) begin(element(static_cast<int64_t>(target)), sums);
     for (int64_t first = 0, ended = 0; !ended; first += kAhead * groups) {
@@ -267,8 +287,8 @@ struct ScatterPart {
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64_t at = first + u * groups + group;
-        const bool equal = at < left && keys[at] == target;
-        const Place from = equal ? sorted[at] : kSkipped<Place>;
+        const bool equal = at < left && sorted.key(head + at) == target;
+        const Place from = equal ? sorted.place(head + at) : kSkipped<Place>;
         const bool counts = (from & kSkipped<Place>) == 0;
         if (counts && present) read(from, values[u]);
         counted[u] = ballot(counts);
@@ -299,16 +319,19 @@ __device__ __forceinline__ int lowest_lane(lanes_t lanes, int most) {
 
 /// @brief Combines the values of the elements whose first place is among kWarpSize of a sorted row, for one part of the columns. A warp calls: each lane
 /// reads one of the places, and each group of lanes combines those from its first element on to that of the next group.
-template <int kVec, class Space, class K, class Place>
-__device__ __forceinline__ void combine_sorted(const Space& space, const K* keys, const Place* sorted, int64_t places, int64_t first, int64_t row,
-                                               int64_t part, const ScatterParts& cut) {
+template <int kVec, class Space, class Places>
+__device__ __forceinline__ void combine_sorted(const Space& space, const Places& sorted, int64_t places, int64_t first, int64_t row, int64_t part,
+                                               const ScatterParts& cut) {
+  using K = decltype(sorted.key(0));
+  using Place = decltype(sorted.place(0));
   const int lane = threadIdx.x % kWarpSize;
   const int64_t at = first + lane, left = places - first;
   const int here = left < kWarpSize ? static_cast<int>(left) : kWarpSize;
   const bool there = lane < here;
-  const K key = there ? keys[at] : K(0);
-  const Place place = there ? sorted[at] : kSkipped<Place>;
-  const bool begins = there && (at == 0 || keys[at - 1] != key), goes_on = here < left && keys[first + here] == keys[first + here - 1];
+  const K key = there ? sorted.key(at) : K(0);
+  const Place place = there ? sorted.place(at) : kSkipped<Place>;
+  const bool begins = there && (at == 0 || sorted.key(at - 1) != key);
+  const bool goes_on = here < left && sorted.key(first + here) == sorted.key(first + here - 1);
   const lanes_t heads = ballot(begins), last = ballot(begins && heads >> lane == 1);
   if (heads == 0) return;
   const ScatterPart<kVec, Space> columns(space, row, part, cut);
@@ -318,7 +341,7 @@ __device__ __forceinline__ void combine_sorted(const Space& space, const K* keys
     return lower < kWarpSize ? lowest_lane(heads & ~((lanes_t(1) << lower) - 1), stop) : stop;
   };
   columns.combine(key, place, heads, from_group(columns.group), from_group(columns.group + 1));
-  if (goes_on) columns.combine_run(keys + first + stop, sorted + first + stop, left - stop);
+  if (goes_on) columns.combine_run(sorted, first + stop, left - stop);
 }
 
 /// @brief Keys of a space for `radix_sort`.
@@ -345,10 +368,37 @@ __global__ void __launch_bounds__(kRadixThreads)
   const int64_t item = static_cast<int64_t>(blockIdx.x) * kRadixWarps + warp;
   if (item >= items) return;
   const int64_t part = item % cut.parts, window = item / cut.parts % windows, row = item / cut.parts / windows;
-  const K* const keys = sorted.keys + row * sorted.length;
-  const uint32_t* const places = sorted.places + row * sorted.length;
-  detail::combine_sorted<kVec>(space, keys, places, sorted.length, window * kWarpSize, row, part, cut);
+  const detail::SortedPlaces<K, uint32_t> places{sorted.keys + row * sorted.length, sorted.places + row * sorted.length};
+  detail::combine_sorted<kVec>(space, places, sorted.length, window * kWarpSize, row, part, cut);
 }
+
+/// Combines the values of one row in the order of another op: a warp has kWarpSize places and a part of the columns.
+template <int kVec, class Space>
+__global__ void __launch_bounds__(kRadixThreads) scatter_ordered_kernel(Space space, detail::GivenPlaces given, int64_t items, detail::ScatterParts cut) {
+  wait_for_previous();
+  allow_next();
+  const int64_t item = static_cast<int64_t>(blockIdx.x) * kRadixWarps + threadIdx.x / kWarpSize;
+  if (item >= items) return;
+  detail::combine_sorted<kVec>(space, given, given.length, item / cut.parts * kWarpSize, 0, item % cut.parts, cut);
+}
+
+namespace detail {
+/// @brief Sorts the places of a row, at most kRadixTile, by the element that they name: a thread gets those of its own items.
+template <class K, class Space>
+__device__ __forceinline__ void sort_places(RadixCounters& counters, K* exchanged, const Space& space, int64_t row, int each, int passes,
+                                            K (&held)[kRadixEach], uint16_t (&from)[kRadixEach]) {
+  const int places = static_cast<int>(space.places());
+#pragma unroll
+  for (int i = 0; i < kRadixEach; ++i) {
+    const int at = radix_element(i, each);
+    const bool there = i < each && at < places;
+    const int64_t target = there ? space.target(row, at) : 0;
+    held[i] = there ? static_cast<K>(target < 0 ? 0 : target) : ~K(0);
+    from[i] = static_cast<uint16_t>(at) | (target < 0 ? kSkipped<uint16_t> : 0);
+  }
+  radix_sort_block(counters, exchanged, each, passes, held, from);
+}
+}  // namespace detail
 
 /// Sorts the places of a row, at most kRadixTile, and combines some parts of the columns: a block for each.
 template <int kVec, class Space, class K>
@@ -363,15 +413,7 @@ __global__ void __launch_bounds__(kRadixThreads)
   const int places = static_cast<int>(space.places());
   K held[kRadixEach];
   uint16_t from[kRadixEach];
-#pragma unroll
-  for (int i = 0; i < kRadixEach; ++i) {
-    const int at = detail::radix_element(i, each);
-    const bool there = i < each && at < places;
-    const int64_t target = there ? space.target(row, at) : 0;
-    held[i] = there ? static_cast<K>(target < 0 ? 0 : target) : ~K(0);
-    from[i] = static_cast<uint16_t>(at) | (target < 0 ? detail::kSkipped<uint16_t> : 0);
-  }
-  radix_sort_block(counters, keys, each, passes, held, from);
+  detail::sort_places(counters, keys, space, row, each, passes, held, from);
   __syncthreads();  // what was exchanged has been read
 #pragma unroll
   for (int i = 0; i < kRadixEach; ++i) {
@@ -384,7 +426,7 @@ __global__ void __launch_bounds__(kRadixThreads)
   const int windows = (places + kWarpSize - 1) / kWarpSize;
   const int64_t first = cut.parts * share / shares, last = cut.parts * (share + 1) / shares;
   for (int64_t item = warp; item < windows * (last - first); item += kRadixWarps) {
-    detail::combine_sorted<kVec>(space, keys, sorted, places, item % windows * kWarpSize, row, first + item / windows, cut);
+    detail::combine_sorted<kVec>(space, detail::SortedPlaces<K, uint16_t>{keys, sorted}, places, item % windows * kWarpSize, row, first + item / windows, cut);
   }
 }
 
@@ -413,7 +455,33 @@ int32_t scatter_sorted(const Context& ctx, const Space& space, int each, void* w
   config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
   return launch(ctx, config, scatter_sorted_kernel<kVec, Space, K>, space, sorted, windows, items, cut);
 }
+
+template <int kVec, class Space>
+int32_t scatter_ordered(const Context& ctx, const Space& space, const GivenPlaces& given) {
+  const ScatterParts cut = scatter_parts<kVec>(space);
+  const int64_t items = (given.length + kWarpSize - 1) / kWarpSize * cut.parts;
+  LaunchConfig config;
+  config.block = dim3(kRadixThreads);
+  config.grid = dim3(grid_size((items + kRadixWarps - 1) / kRadixWarps));
+  config.dependent = true;
+  return launch(ctx, config, scatter_ordered_kernel<kVec, Space>, space, given, items, cut);
+}
 }  // namespace detail
+
+/// @brief As `scatter` (`scatter.cuh`), for a space of one row whose places `order_places` has sorted.
+/// @param keys,places the number of the element and the place of each item, both below 2^31; a place with its highest bit set is skipped
+template <class Kind, int kSerial, int kKeyed, int kRank, int kIndices, class Id, class T>
+int32_t scatter_ordered(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, const int32_t* keys,
+                        const int32_t* places) {
+  const ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T> sorted{space, values, out};
+  const int64_t count = sorted.places(), targets = sorted.targets();
+  if (count <= 0 || targets <= 0 || sorted.columns() <= 0) return 0;
+  if (sorted.rows() != 1 || count > INT32_MAX || targets > INT32_MAX) return ctx.fail("scatter: an order of several rows, or of more than 2^31 - 1 places");
+  const detail::GivenPlaces given{reinterpret_cast<const uint32_t*>(keys), reinterpret_cast<const uint32_t*>(places), static_cast<uint32_t>(targets),
+                                  static_cast<uint32_t>(count)};
+  constexpr int kVec = 16 / sizeof(T);
+  return sorted.may_access(kVec) ? detail::scatter_ordered<kVec>(ctx, sorted, given) : detail::scatter_ordered<1>(ctx, sorted, given);
+}
 
 }  // namespace ait::gpu
 #endif  // AIT_KERNELS_GPU_SCATTER_SORTED_CUH_

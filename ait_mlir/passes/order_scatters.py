@@ -1,0 +1,120 @@
+"""Lets scatters by the same indices share one order of their places (`ait.order`), so that a GPU sorts these once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ait_mlir.dialects.ait.index import ScatterOp
+from ait_mlir.dialects.ait.sorting import MOST_ORDERED, OrderOp
+from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
+from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dims import product
+from ait_mlir.lowering.kernels.index import sorts
+from ait_mlir.lowering.target import Target
+from ait_mlir.passes.by_estimate import ByEstimatePass
+from ait_mlir.passes.grouping import best_seconds
+from ait_mlir.passes.remove_duplicates import value_numbers
+
+
+@dataclass(frozen=True)
+class OrderScattersPass(ByEstimatePass):
+    """Give scatters by equal indices one order of their places.
+
+    With a target, only on a GPU, for scatters whose kernel sorts the places, and where estimates say that one sort for
+    all of them is faster. Without one, every scatter that an order serves has one.
+    """
+
+    name = "order-scatters"
+
+    def rewrite(self, block: Block, target: Target | None) -> bool:
+        return order_scatters(block, target)
+
+
+def order_scatters(block: Block, target: Target | None, fixed: Collection[Operation] | None = None) -> bool:
+    """Give the scatters of a block orders; returns whether there were any.
+
+    With `fixed`, only scatters whose indices these ops compute, none of which depends on an input, and for which an
+    order costs nothing, because it is computed before the run.
+    """
+    if target is not None and not target.is_gpu:
+        return False
+    numbers = value_numbers(block)
+    groups: dict[object, list[ScatterOp]] = {}
+    for op in block.ops:
+        if not isinstance(op, ScatterOp) or op.order or "kernel" in op.attributes:
+            continue
+        if fixed is not None and not (all(v.owner in fixed for v in op.indices) and _is_static(_sizes(op))):
+            continue
+        if (places := _places(op)) is not None and (target is None or sorts(op)):
+            names = [(numbers.get(root := _flat(v), root), own) for v, own in zip(op.indices, places, strict=True)]
+            groups.setdefault((tuple(names), _sizes(op)), []).append(op)
+    return any([_order(group, target, fixed is not None) for group in groups.values()])
+
+
+def _places(op: ScatterOp) -> list[Shape] | None:
+    """The dims of each index tensor without kept dims, of a single one their product. None if no order serves the op,
+    or if there are too many places or elements for one.
+    """
+    space, scope, sizes = op.ordered_space(), scope_of(op), _sizes(op)
+    if space is None or not all(scope.le(n, MOST_ORDERED) for n in (product(space), product(sizes))):
+        return None
+    if len(op.indices) == 1:
+        return [(product(space),)]
+    rank, (_, kept) = len(op.space()), op.places()
+    return [
+        tuple(d for at, d in enumerate(dims, rank - len(dims)) if at not in kept)
+        for dims in (tensor_type(v).dims for v in op.indices)
+    ]
+
+
+def _sizes(op: ScatterOp) -> Shape:
+    """The dims that indices name."""
+    dims, _ = op.places()
+    return tuple(tensor_type(op.input).dims[d] for d in dims)
+
+
+def _is_static(sizes: Shape) -> bool:
+    return all(size.as_int() is not None for size in sizes)
+
+
+def _flat(value: SSAValue) -> SSAValue:
+    """The value whose elements, in row-major order, are those of `value`: what stands before reshapes."""
+    while isinstance(value.owner, ReshapeOp):
+        value = value.owner.input
+    return value
+
+
+def _order(group: Sequence[ScatterOp], target: Target | None, is_free: bool) -> bool:
+    """Give a group of scatters by equal indices an order, with a target only where that is faster."""
+    first, block = group[0], group[0].parent
+    places = _places(first)
+    assert block is not None and places is not None
+    made: list[Operation] = []
+    flat: list[SSAValue] = []
+    for value, dims in zip(map(_flat, first.indices), places, strict=True):
+        if tensor_type(value).dims != dims:
+            made.append(view := ReshapeOp(value, dims))
+            value = view.output
+        flat.append(value)
+    made.append(order := OrderOp(flat, _sizes(first)))
+    for each in made:
+        each.location = first.location
+        block.insert_op_before(each, first)
+    order.infer()
+    alone = 0.0 if target is None else sum(best_seconds(op, target) for op in group)
+    for op in group:
+        op.operands = [*op.operands, order.keys, order.places]
+    if target is None:
+        return True
+    together = (0.0 if is_free else best_seconds(order, target)) + sum(best_seconds(op, target) for op in group)
+    if together < alone:
+        return True
+    for op in group:
+        op.operands = op.operands[:-2]
+    for each in reversed(made):
+        each.detach()
+        each.erase()
+    return False

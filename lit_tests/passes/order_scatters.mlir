@@ -1,0 +1,97 @@
+// RUN: ait-opt %s -p order-scatters | filecheck %s
+// RUN: ait-opt %s -p order-scatters --check-semantics 2>&1 | filecheck %s --check-prefix=SEMANTICS
+// RUN: ait-opt %s -p 'order-scatters{target="cpu"}' | filecheck %s --check-prefix=CPU
+// RUN: ait-opt %s -p 'order-scatters{target="cuda" arch="sm_90a"}' | filecheck %s --check-prefix=CARD
+// RUN: ait-opt %s -p 'order-scatters{target="rocm" arch="gfx90a"}' | filecheck %s --check-prefix=CARD
+
+// Scatters by equal indices share one order of their places, so that a card sorts these once.
+
+// SEMANTICS: evaluations compared, no difference
+// CPU-NOT: ait.order
+
+// Two layers take the row of the edges anew, of other widths and types, along another dim, and combine otherwise.
+// CHECK-LABEL: ait.graph @layers
+// CHECK: [[FLAT:%.*]] = ait.reshape {{.*}} : !ait.tensor<edges x i64>
+// CHECK: [[K:%.*]], [[P:%.*]] = ait.order [[FLAT]] sizes [500] : !ait.tensor<edges x i32>, !ait.tensor<edges x i32>
+// CHECK-NEXT: ait.scatter add %x, %v at({{.*}}) dims [0] kept [1] order [[K]], [[P]] : !ait.tensor<500 x 8 x f32>
+// CHECK-NOT: ait.order
+// CHECK: ait.scatter max %y, %w at({{.*}}) dims [1] kept [0] order [[K]], [[P]] : !ait.tensor<3 x 500 x f16>
+// CARD-LABEL: ait.graph @layers
+// CARD: [[K:%.*]], [[P:%.*]] = ait.order
+// CARD: ait.scatter add {{.*}} order [[K]], [[P]]
+// CARD-NOT: ait.order
+// CARD: ait.scatter max {{.*}} order [[K]], [[P]]
+ait.graph @layers(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<edges x 8 x f32>, %y: !ait.tensor<3 x 500 x f16>, %w: !ait.tensor<3 x edges x f16>, %i: !ait.tensor<2 x edges x i64>) dims {edges = 1 to 40000} {
+  %0 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x edges x i64>
+  %1 = ait.reshape %0 : !ait.tensor<edges x 1 x i64>
+  %2 = ait.scatter add %x, %v at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x edges x i64>
+  %4 = ait.scatter max %y, %w at(%3) dims [1] kept [0] : !ait.tensor<3 x 500 x f16>
+  ait.output "y" %2 : !ait.tensor<500 x 8 x f32>
+  ait.output "z" %4 : !ait.tensor<3 x 500 x f16>
+}
+
+// The other row of the edges, and elements of a tensor of another size, have orders of their own.
+// CHECK-LABEL: ait.graph @others
+// CHECK-COUNT-3: ait.order
+// CHECK-NOT: ait.order
+// CARD-LABEL: ait.graph @others
+// CARD-NOT: ait.order
+// CARD: ait.output
+ait.graph @others(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %y: !ait.tensor<501 x 8 x f32>, %i: !ait.tensor<2 x 9000 x i64>) {
+  %0 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x 9000 x i64>
+  %1 = ait.reshape %0 : !ait.tensor<9000 x 1 x i64>
+  %2 = ait.scatter add %x, %v at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.slice %i offsets [0, 0] : !ait.tensor<1 x 9000 x i64>
+  %4 = ait.reshape %3 : !ait.tensor<9000 x 1 x i64>
+  %5 = ait.scatter add %2, %v at(%4) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %6 = ait.scatter add %y, %v at(%1) dims [0] kept [1] : !ait.tensor<501 x 8 x f32>
+  ait.output "y" %5 : !ait.tensor<500 x 8 x f32>
+  ait.output "z" %6 : !ait.tensor<501 x 8 x f32>
+}
+
+// Two index tensors, whose dims differ; their places are in the order of the space.
+// CHECK-LABEL: ait.graph @pairs
+// CHECK: [[A:%.*]] = ait.reshape %i : !ait.tensor<90 x 1 x i64>
+// CHECK: [[K:%.*]], [[P:%.*]] = ait.order [[A]], %j sizes [7, 9] : !ait.tensor<9000 x i32>, !ait.tensor<9000 x i32>
+// CHECK: ait.scatter add {{.*}} dims [0, 2] kept [1] order [[K]], [[P]]
+// CHECK-NOT: ait.order
+// CHECK: ait.scatter mul {{.*}} dims [0, 2] kept [1] order [[K]], [[P]]
+// CARD-LABEL: ait.graph @pairs
+// CARD: ait.order
+// CARD-NOT: ait.order
+// CARD: ait.output
+ait.graph @pairs(%x: !ait.tensor<7 x 5 x 9 x f32>, %v: !ait.tensor<90 x 5 x 100 x f32>, %i: !ait.tensor<90 x 1 x 1 x i64>, %j: !ait.tensor<100 x i64>) {
+  %0 = ait.scatter add %x, %v at(%i, %j) dims [0, 2] kept [1] : !ait.tensor<7 x 5 x 9 x f32>
+  %1 = ait.scatter mul %0, %v at(%i, %j) dims [0, 2] kept [1] : !ait.tensor<7 x 5 x 9 x f32>
+  ait.output "y" %1 : !ait.tensor<7 x 5 x 9 x f32>
+}
+
+// No order serves an index that differs along a kept dim, or one for all values.
+// CHECK-LABEL: ait.graph @unordered
+// CHECK-NOT: ait.order
+// CHECK: ait.output
+ait.graph @unordered(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %i: !ait.tensor<9000 x 8 x i64>, %j: !ait.tensor<1 x 1 x i64>) {
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %1 = ait.scatter add %0, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %2 = ait.scatter add %1, %v at(%j) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<500 x 8 x f32>
+}
+
+// A card does not sort few places, integers that atomics add, and values of which the last counts.
+// CHECK-LABEL: ait.graph @unsorted
+// CHECK-COUNT-3: ait.order
+// CHECK-NOT: ait.order
+// CARD-LABEL: ait.graph @unsorted
+// CARD-NOT: ait.order
+// CARD: ait.output
+ait.graph @unsorted(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<64 x 8 x f32>, %w: !ait.tensor<9000 x 8 x f32>, %y: !ait.tensor<500 x 8 x i32>, %u: !ait.tensor<9000 x 8 x i32>, %i: !ait.tensor<64 x 1 x i64>, %j: !ait.tensor<9000 x 1 x i64>, %k: !ait.tensor<9000 x 1 x i64>) {
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %1 = ait.scatter add %0, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %2 = ait.scatter add %y, %u at(%j) dims [0] kept [1] : !ait.tensor<500 x 8 x i32>
+  %3 = ait.scatter add %2, %u at(%j) dims [0] kept [1] : !ait.tensor<500 x 8 x i32>
+  %4 = ait.scatter set %1, %w at(%k) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %5 = ait.scatter set %4, %w at(%k) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %5 : !ait.tensor<500 x 8 x f32>
+  ait.output "z" %3 : !ait.tensor<500 x 8 x i32>
+}
