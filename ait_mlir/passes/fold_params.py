@@ -252,8 +252,6 @@ def _pays(value: SSAValue, ops: Sequence[Operation], parted: Collection[ParamOp]
     if _is_view(ops) and not all(p in parted for p in sources):
         return False
     t = tensor_type(value)
-    if t.static_shape() is None:
-        return False
     if not is_worth_storing(t, [tensor_type(p.output) for p in sources]):
         return False
     if isinstance(value.owner, OrderOp):  # small beside the indices, and a sort is slow

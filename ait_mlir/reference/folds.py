@@ -102,6 +102,8 @@ def read_folds(text: str) -> list[Fold]:
 
 
 def is_worth_storing(t: TensorType, sources: Iterable[TensorType]) -> bool:
-    """Whether a value of known size is small, or not much larger than the largest of its source params."""
+    """Whether a value is of known size, and small or not much larger than the largest of its source params."""
+    if t.static_shape() is None:
+        return False
     size = t.byte_size().evaluate({})
     return size <= LARGEST_COPY or size <= GROWTH * max(source.byte_size().evaluate({}) for source in sources)

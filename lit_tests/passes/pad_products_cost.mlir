@@ -84,3 +84,13 @@ ait.graph @read_again(%x: !ait.tensor<8192 x 859 x f16>, %r: !ait.tensor<8192 x 
   ait.output "s" %s : !ait.tensor<8192 x 859 x f16>
   ait.output "y" %y : !ait.tensor<8192 x 818 x f16>
 }
+
+// A value that follows from params, but not its size, is not kept, so that it is filled in each run.
+// WEIGHTS-LABEL: ait.graph @of_a_batch
+// WEIGHTS-NOT: ait.pad
+ait.graph @of_a_batch(%x: !ait.tensor<b x 4 x 16 x f16>) dims {b = 1 to 8} {
+  %v = ait.param "v" : !ait.tensor<1 x 16 x 7 x f16>
+  %w = ait.expand %v : !ait.tensor<b x 16 x 7 x f16>
+  %y = ait.bmm rrr %x, %w : !ait.tensor<b x 4 x 7 x f16>
+  ait.output "y" %y : !ait.tensor<b x 4 x 7 x f16>
+}
