@@ -14,6 +14,7 @@ from ait_mlir.compositions.functions import floor_divide
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.index import EmbeddingOp, GatherOp, MaskedSelectOp, ScatterOp, neutral
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
+from ait_mlir.dialects.ait.view import ExpandOp
 from ait_mlir.dims import Expr, const, maximum, product
 
 ONE = const(1)
@@ -169,11 +170,41 @@ def scattered(
     dims: Sequence[int],
     kept: Sequence[int],
 ) -> SSAValue:
-    """`ait.scatter`; booleans are combined as integers."""
+    """`ait.scatter`; booleans are combined as integers, and repeated indices are read once."""
     element = tensor_type(x).element_type
     wide = i64 if element == i1 and kind != "set" else element
-    operands = w.cast(x, wide), w.cast(values, wide), *alike(w, indices)
+    indices = unrepeated(w, x, values, alike(w, indices), dims, kept)
+    operands = w.cast(x, wide), w.cast(values, wide), *indices
     return w.cast(w.op(ScatterOp, *operands, properties={"kind": kind, "dims": dims, "kept": kept}), element)
+
+
+def unrepeated(
+    w: Writer, x: SSAValue, values: SSAValue, indices: Sequence[SSAValue], dims: Sequence[int], kept: Sequence[int]
+) -> list[SSAValue]:
+    """The index tensors of a scatter, read before an expand along dims that the space has without it: those that the
+    values have, too, and whole dims of x that are kept. So the places of an index that is repeated for each column are
+    sorted once, not for each column.
+    """
+    whole, own = tensor_type(x).dims, tensor_type(values).dims
+    rank = max(len(own), *(tensor_type(i).rank for i in indices), *(at + 1 for at in kept))
+    space = [ONE] * (rank - len(own)) + list(own)
+    rest = [d for d in range(len(whole)) if d not in dims]
+    columns = {at: whole[d] for d, at in zip(rest, kept, strict=True)}
+
+    def is_there(at: int, size: Expr) -> bool:
+        return any(d is not ONE and w.scope.equal(d, size) for d in (space[at], columns.get(at, ONE)))
+
+    found: list[SSAValue] = []
+    for index in indices:
+        outer, before = tensor_type(index).dims, index.owner
+        if isinstance(before, ExpandOp):
+            inner = tensor_type(before.input).dims
+            inner = (*(ONE for _ in outer[len(inner) :]), *inner)
+            pairs = enumerate(zip(inner, outer, strict=True), rank - len(outer))
+            if all(a is b or is_there(at, b) for at, (a, b) in pairs):
+                index = w.reshape(before.input, inner)
+        found.append(index)
+    return found
 
 
 def scattered_along(w: Writer, kind: str, x: SSAValue, axis: int, index: SSAValue, values: SSAValue) -> SSAValue:

@@ -104,17 +104,24 @@ def _order(group: Sequence[ScatterOp], target: Target | None, is_free: bool) -> 
         each.location = first.location
         block.insert_op_before(each, first)
     order.infer()
-    alone = 0.0 if target is None else sum(best_seconds(op, target) for op in group)
-    for op in group:
-        op.operands = [*op.operands, order.keys, order.places]
-    if target is None:
-        return True
-    together = (0.0 if is_free else best_seconds(order, target)) + sum(best_seconds(op, target) for op in group)
-    if together < alone:
+    saved = sum([_saved(op, order, target) for op in group])
+    if target is None or saved > (0.0 if is_free else best_seconds(order, target)):
         return True
     for op in group:
-        op.operands = op.operands[:-2]
+        op.operands = [v for v in op.operands if v.owner is not order]
     for each in reversed(made):
         each.detach()
         each.erase()
     return False
+
+
+def _saved(op: ScatterOp, order: OrderOp, target: Target | None) -> float:
+    """Give a scatter an order; returns the estimated seconds that it saves. One that gains nothing stays as it is, such
+    as a sum of integers, which atomics add.
+    """
+    alone, seconds = list(op.operands), 0.0 if target is None else best_seconds(op, target)
+    op.operands = [*alone, order.keys, order.places]
+    saved = 0.0 if target is None else seconds - best_seconds(op, target)
+    if target is not None and saved <= 0:
+        op.operands = alone
+    return max(saved, 0.0)

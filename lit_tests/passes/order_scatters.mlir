@@ -95,3 +95,20 @@ ait.graph @unsorted(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<64 x 8 x f32
   ait.output "y" %5 : !ait.tensor<500 x 8 x f32>
   ait.output "z" %3 : !ait.tensor<500 x 8 x i32>
 }
+
+// The counts of a mean have the indices of the sums, but atomics count.
+// CHECK-LABEL: ait.graph @mean
+// CHECK: [[K:%.*]], [[P:%.*]] = ait.order %i
+// CHECK: ait.scatter add %c, {{.*}} dims [0] kept [] order [[K]], [[P]] : !ait.tensor<500 x i32>
+// CARD-LABEL: ait.graph @mean
+// CARD: [[K:%.*]], [[P:%.*]] = ait.order
+// CARD: ait.scatter add %c, %one at(%i) dims [0] kept [] : !ait.tensor<500 x i32>
+// CARD-COUNT-2: order [[K]], [[P]]
+ait.graph @mean(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %c: !ait.tensor<500 x i32>, %one: !ait.tensor<1 x i32>, %i: !ait.tensor<9000 x i64>) {
+  %0 = ait.scatter add %c, %one at(%i) dims [0] kept [] : !ait.tensor<500 x i32>
+  %1 = ait.reshape %i : !ait.tensor<9000 x 1 x i64>
+  %2 = ait.scatter add %x, %v at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.scatter add %2, %v at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %3 : !ait.tensor<500 x 8 x f32>
+  ait.output "c" %0 : !ait.tensor<500 x i32>
+}

@@ -146,6 +146,7 @@ CASES = {
     "gather_part": (lambda x, i: x.gather(0, i[:1, :4]), lambda: (floats(2, 5, 8), torch.zeros(2, 5, 8, dtype=torch.long)), (None, None)),
     "take": (lambda x, i: x.take(i) + torch.take_along_dim(x, i, 1)[:, :1], lambda: (floats(4, 6), torch.tensor([[0, 5, -1]]).expand(4, 3) % 6), None),
     "scatter": (lambda x, i: (x.scatter(2, i, 7.0), x.scatter_add(2, i, x[..., :3]), x.scatter_reduce(2, i, x, "mean"), x.scatter_reduce(2, i, x, "amax", include_self=False)), lambda: (floats(2, 5, 8), torch.randint(0, 8, (2, 5, 3))), (TOKENS, TOKENS)),
+    "scatter_of_rows": (lambda x, i, s: (x.scatter_add(0, i[:, None].expand_as(s), s), x.scatter(0, i[:, None].expand(-1, 6), 2.0), x.scatter(0, i[:, None].expand(-1, 4), 3.0), x.scatter_reduce(0, i[:, None].expand(-1, 5), s, "mean"), x.scatter_add(1, i[:1, None].expand(4, 2), s[:4])), lambda: (floats(4, 6), torch.tensor([3, 0, 3, 1, 3]), floats(5, 6)), None),
     "scatter_part": (lambda x, i, s: (x.scatter(1, i, s), x.scatter_reduce(0, i, s, "prod"), x.scatter(1, i[:2], 3.0, reduce="multiply")), lambda: (floats(4, 6), torch.tensor([[0, 3], [1, 2], [3, 0]]), floats(4, 6)), None),
     "scatter_of_scalars": (lambda x: torch.stack([x[0, 0, 0].index_fill(0, torch.tensor([0]), 2), x[0, 0, 1].scatter_add(0, torch.tensor(0), x[0, 0, 2]), x[0, 0, 3].gather(0, torch.tensor(0))]), x3, None),
     "index_add": (lambda x, i: (x.index_add(1, i, x[:, :2], alpha=3), x.index_fill(1, i, -1), x.index_fill(-1, i, 4.0)), lambda: (floats(2, 5, 8), torch.tensor([0, 0])), ({0: B}, None)),
