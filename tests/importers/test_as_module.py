@@ -8,9 +8,11 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ait_mlir
 from ait_mlir.errors import InputError
+from ait_mlir.importers.torch.compiled import graph_device, tensors_of
 
 
 class Model(nn.Module):
@@ -94,3 +96,15 @@ def test_an_exported_program_has_its_names(modules):
     compiled = ait_mlir.compile(program)
     assert list(compiled.state_dict()) == ["0.weight", "0.bias"]
     torch.testing.assert_close(compiled(X), program.module()(X))
+
+
+def test_it_is_compiled_for_the_device_of_the_weights_and_inputs():
+    linear = nn.Linear(2, 2)
+    with FakeTensorMode():
+        on_card = torch.empty(2, device="cuda")
+        weights = nn.ParameterList([nn.Parameter(torch.empty(2)), nn.Parameter(on_card)])
+    assert graph_device(tensors_of(linear, (X,), {"n": 3})).type == "cpu"
+    assert graph_device(tensors_of(weights, (X,), None)).type == "cuda"
+    assert graph_device(tensors_of(nn.ReLU(), (), {"x": [X, on_card]})).type == "cuda"
+    assert graph_device(tensors_of(torch.export.export(linear, (torch.ones(1, 2),)), (), None)).type == "cpu"
+    assert graph_device(tensors_of(nn.Linear(2, 2, device="meta"), (), None)).type == "cpu"

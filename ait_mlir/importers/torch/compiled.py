@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +40,7 @@ def compile(
     example_kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    target: Target | str = "cpu",
+    target: Target | str | None = None,
     name: str | None = None,
     workdir: str | Path | None = None,
     hints: Mapping[str, Sequence[int]] | None = None,
@@ -59,7 +59,8 @@ def compile(
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
     The module is exported on the example inputs with `dynamic_shapes` as in `torch.export.export`; a dim without a
-    maximum gets 4,096. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
+    maximum gets 4,096. Without a `target`, the model is compiled for the device that its weights and the example inputs
+    are on. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
     `budget`, `precision`, `deterministic` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`.
     With `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it
     is given. The weights of a `checkpoint` replace those of the module, as they are stored: see `read_checkpoint`.
@@ -73,7 +74,7 @@ def compile(
     """
     from ait_mlir.options import CompileOptions
 
-    chosen = as_target(target)
+    chosen = as_target(target or graph_device(tensors_of(module, example_inputs, example_kwargs)).type)
     options = CompileOptions(
         chosen.kind,
         chosen.arch,
@@ -101,6 +102,22 @@ def compile(
     is_program = isinstance(module, torch.export.ExportedProgram)
     compiled.adopt(module.module(check_guards=False) if is_program else module)
     return compiled
+
+
+def graph_device(tensors: Iterable[Any]) -> Any:
+    """Where tensors with data are used: the first device that is not the CPU, if there is one."""
+    cpu = torch.device("cpu")
+    return next((x.device for x in tensors if x.device.type not in ("cpu", "meta")), cpu)
+
+
+def tensors_of(module: Any, example_inputs: Any, example_kwargs: Any) -> Iterator[Any]:
+    """The weights of a module or exported program, and the tensors among the inputs."""
+    if isinstance(module, torch.export.ExportedProgram):
+        yield from (*module.state_dict.values(), *module.constants.values())
+        example_inputs, example_kwargs = module.example_inputs or ((), {})
+    elif isinstance(module, torch.nn.Module):
+        yield from (*module.parameters(), *module.buffers())
+    yield from filter(torch.is_tensor, torch.utils._pytree.tree_leaves((example_inputs, example_kwargs)))
 
 
 def from_torch(

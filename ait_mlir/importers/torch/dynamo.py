@@ -17,7 +17,7 @@ from typing import Any
 from ait_mlir.dims import MAX_DIM
 from ait_mlir.errors import AitError, InputError, RunError
 from ait_mlir.frontend.target import as_target
-from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch
+from ait_mlir.importers.torch.compiled import CompiledModule, build, from_torch, graph_device
 from ait_mlir.importers.torch.constants import is_code
 from ait_mlir.importers.torch.dims import UNBOUNDED
 from ait_mlir.importers.torch.errors import ImportFailure, place_of
@@ -453,12 +453,6 @@ def _is_captured(target: str) -> bool:
 def _is_weight(node: Any, value: Any) -> bool:
     attributes: Mapping[str, Any] = node.meta.get("tensor_dict") or {}
     return isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in attributes
-
-
-def graph_device(tensors: Iterable[Any]) -> Any:
-    """Where a graph runs: the first device that is not the CPU, if there is one."""
-    cpu = torch.device("cpu")
-    return next((x.device for x in tensors if x.device != cpu), cpu)
 
 
 def is_moved(node: Any, value: Any, device: Any) -> bool:
