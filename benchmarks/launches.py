@@ -26,6 +26,7 @@ from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
 from ait_mlir.runtime import Model, artifact
+from ait_mlir.tools.commands.common import parse_dims
 from ait_mlir.tools.report import Launch, report
 from benchmarks import measure, record
 from benchmarks.measure import Ceilings, table
@@ -146,28 +147,16 @@ def kernel_rows(events: Sequence[Event]) -> list[list[str]]:
     ]
 
 
-def dim(text: str) -> tuple[str, list[int]]:
-    """`batch=1`, or `batch=1,32` where several sizes are taken."""
-    name, _, values = text.partition("=")
-    try:
-        return name, [int(value) for value in values.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected NAME=N, such as batch=1, found {text!r}") from None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("artifact")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", type=dim)
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="default: last hint or maximum")
     parser.add_argument("--kernels", action="store_true", help="the kernels by name, too")
     record.add_save(parser)
     args = parser.parse_args()
-    if several := [name for name, values in args.dim if len(values) != 1]:
-        parser.error(f"one value for {several[0]}: one size is shown")
-    dims = {name: values[0] for name, values in args.dim}
-    module = parse_source(
-        context(), SourceText(args.artifact, artifact.read(args.artifact, verify_weights=False).ir_text)
-    )
+    loaded = artifact.read(args.artifact, verify_weights=False)
+    dims = parse_dims(args.dim, loaded.manifest.dims)
+    module = parse_source(context(), SourceText(args.artifact, loaded.ir_text))
     launches = report(module, driver.program_of(module), dims).launches
     ceilings = measure.ceilings("cuda", torch.float16)
     with Model(args.artifact) as model:
