@@ -36,10 +36,10 @@ def causal_conv1d(x: Any, weight: Any, bias: Any = None, activation: str = "iden
     image, taps = x.detach(), weight.detach()[:, None]
     row = None if bias is None else bias.detach()[None, :, None]
     graph = _causal_conv1d(image, taps, row, activation)
-    return graph(*(t for t in (image, taps, row) if t is not None), handle=_handle_of(x))
+    return graph(*(t for t in (image, taps, row) if t is not None), handle=handle_of(x))
 
 
-def _handle_of(x: Any) -> Handle:
+def handle_of(x: Any) -> Handle:
     """A handle for the device of a tensor, with PyTorch's current stream there."""
     torch: Any = torch_module()
     return create_handle(x.device, torch.cuda.current_stream(x.device) if x.is_cuda else None)
@@ -59,7 +59,7 @@ def _key(x: Any, weight: Any, bias: Any, activation: str) -> Any:
 def _causal_conv1d(x: Any, weight: Any, bias: Any, activation: str) -> Graph:
     taps = weight.shape[2]
     inputs = ["conv::image", "conv::weight", *(() if bias is None else ("bias::bias",))]
-    with Graph(io_data_type=x.dtype, handle=_handle_of(x), inputs=inputs, outputs=["y"]) as g:
+    with Graph(io_data_type=x.dtype, handle=handle_of(x), inputs=inputs, outputs=["y"]) as g:
         y = g.conv_fprop(
             image=x, weight=weight, pre_padding=[taps - 1], post_padding=[0], stride=[1], dilation=[1], name="conv"
         )
