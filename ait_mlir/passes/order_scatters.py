@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.index import ScatterOp
+from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp
 from ait_mlir.dialects.ait.sorting import MOST_ORDERED, OrderOp
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import product
+from ait_mlir.elements.forming import form_loops
+from ait_mlir.elements.table import has_elements
 from ait_mlir.lowering.kernels.index import sorts
+from ait_mlir.lowering.kernels.scatter_loops import nest_of_values
 from ait_mlir.lowering.target import Target
 from ait_mlir.passes.by_estimate import ByEstimatePass
 from ait_mlir.passes.grouping import best_seconds
@@ -21,7 +26,7 @@ from ait_mlir.passes.remove_duplicates import value_numbers
 
 @dataclass(frozen=True)
 class OrderScattersPass(ByEstimatePass):
-    """Give scatters by equal indices one order of their places.
+    """Give scatters by equal indices one order of their places, and let them compute the values that only they read.
 
     With a target, only on a GPU, for scatters whose kernel sorts the places, and where estimates say that one sort for
     all of them is faster. Without one, every scatter that an order serves has one.
@@ -30,7 +35,7 @@ class OrderScattersPass(ByEstimatePass):
     name = "order-scatters"
 
     def rewrite(self, block: Block, target: Target | None) -> bool:
-        return order_scatters(block, target)
+        return any([order_scatters(block, target), join_values(block, target)])
 
 
 def order_scatters(block: Block, target: Target | None, fixed: Collection[Operation] | None = None) -> bool:
@@ -52,6 +57,46 @@ def order_scatters(block: Block, target: Target | None, fixed: Collection[Operat
             names = [(numbers.get(root := _flat(v), root), own) for v, own in zip(op.indices, places, strict=True)]
             groups.setdefault((tuple(names), _sizes(op)), []).append(op)
     return any([_order(group, target, fixed is not None) for group in groups.values()])
+
+
+def join_values(block: Block, target: Target | None) -> bool:
+    """Let the scatters of a block that have an order compute their values, where nothing else reads these and each
+    follows from single elements; returns whether there were any.
+    """
+    if target is not None and not target.is_gpu:
+        return False
+    found = [op for op in block.ops if isinstance(op, ScatterOp) and op.order and "kernel" not in op.attributes]
+    return any([_join(op, target) for op in found])
+
+
+def _join(op: ScatterOp, target: Target | None) -> bool:
+    values, block, scope = op.values, op.parent, scope_of(op)
+    source = values.owner
+    if not isinstance(source, Operation) or len(source.results) != 1 or len(list(values.uses)) != 1 or block is None:
+        return False
+    if "kernel" in source.attributes or not same_shape(tensor_type(values).dims, op.space(), scope):
+        return False
+    if not isinstance(source, LoopsOp) and not has_elements(source):
+        return False
+    loops = source if isinstance(source, LoopsOp) else form_loops([values], {source}, scope, has_errors=False)
+    joined = None
+    if not any(isinstance(inner, FoldOp) for inner in loops.block.ops):
+        joined = ScatterLoopsOp(op, loops)
+        joined.location = op.location
+        block.insert_op_before(joined, op)
+        if nest_of_values(joined) is None:
+            joined.detach()
+            joined.erase()
+            joined = None
+    if joined is not None:
+        joined.output.name_hint = op.output.name_hint
+        op.output.replace_all_uses_with(joined.output)
+        for each in (op, source):
+            each.detach()
+            each.erase()
+    if loops is not source:
+        loops.erase()
+    return joined is not None
 
 
 def _places(op: ScatterOp) -> list[Shape] | None:

@@ -99,28 +99,40 @@ def _(scatter: ScatterOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     indices = arrays[2 : 2 + len(scatter.indices)]
     space = [d.evaluate(ev.dims) for d in scatter.space()]
     at = tuple(c.reshape(-1) for c in coordinates(scatter, x, indices, space))
-    result, flat = x.copy(), np.broadcast_to(values, space).reshape(-1)
+    flat = np.broadcast_to(values, space).reshape(-1)
     if scatter.order:
-        at, points = _in_order(scatter, x, space, *arrays[-2:])
+        at, points = in_order(*scatter.places(), x, space, *arrays[-2:])
         flat = flat[points]
-    if scatter.kind.data == "set":
-        result[at] = flat
-    elif flat.size:
-        COMBINE[scatter.kind.data](result, at, flat)
-    return (result,)
+    return (combined(scatter.kind.data, x, at, flat),)
 
 
-def _in_order(
-    op: ScatterOp, whole: Array, space: Sequence[int], keys: Array, places: Array
+def combined(kind: str, x: Array, at: tuple[Array, ...], values: Array) -> Array:
+    """A copy of x with values combined with its elements at these coordinates, one after the other."""
+    result = x.copy()
+    if kind == "set":
+        result[at] = values
+    elif values.size:
+        COMBINE[kind](result, at, values)
+    return result
+
+
+def in_order(
+    dims: Sequence[int], kept: Sequence[int], whole: Array, space: Sequence[int], keys: Array, places: Array
 ) -> tuple[tuple[Array, ...], Array]:
-    """The coordinates in the tensor of the points of the space, and their numbers, by the order and not the indices."""
-    dims, kept = op.places()
+    """The coordinates in the tensor of the points of the space, and their numbers, by an order and not by indices."""
+    sizes = [whole.shape[d] for d in dims]
+    most = np.prod(sizes)
+    if len(keys) and (min(keys.min(), places.min()) < 0 or keys.max() >= most or places.max() >= len(places)):
+        raise EvaluationError(
+            f"an order has keys from {keys.min()} to {keys.max()} and places from {places.min()} to {places.max()}; "
+            f"there are {most} elements and {len(places)} places"
+        )
     axes = [*(a for a in range(len(space)) if a not in kept), *kept]
     columns = int(np.prod([space[a] for a in kept]))
     numbers = np.arange(int(np.prod(space))).reshape(space).transpose(axes).reshape(len(places), columns)
     points = numbers[places].reshape(-1)
-    elements = np.unravel_index(np.repeat(keys, columns), [whole.shape[d] for d in dims])
-    found = dict(zip(dims, elements, strict=True))
+    found = dict(zip(dims, np.unravel_index(np.repeat(keys, columns), sizes), strict=True))
     along = np.unravel_index(points, space) if space else ()
-    found |= {d: along[at] for d, at in op.kept_dims()}
+    rest = [d for d in range(whole.ndim) if d not in dims]
+    found |= {d: along[at] for d, at in zip(rest, kept, strict=True)}
     return tuple(found[d] for d in range(whole.ndim)), points

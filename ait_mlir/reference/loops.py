@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, LoopsOp
+from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, LoopsOp, Nested, ScatterLoopsOp
 from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dims import Expr
 from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, element_type_of, reference, value_dtype
+from ait_mlir.reference.index import combined, in_order
 from ait_mlir.reference.reduce import nothing, reduce
 
 OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -140,13 +142,30 @@ def lift(array: Any, rank: int) -> Any:
     return np.reshape(array, (*shape, *[1] * (rank - len(shape))))
 
 
+def run_nest(op: Nested, arrays: Arrays, ev: Evaluation) -> tuple[Array, ...]:
+    """The values that a region yields on the grid of its iteration dims, none of which has size 0."""
+    operands: dict[SSAValue, Array] = dict(zip(op.block.args, arrays, strict=True))
+    nest = Nest(ev, {name: np.int64(value) for name, value in ev.dims.items()}, operands)
+    sizes = [size.evaluate(ev.dims) for size in op.sizes]
+    nest.grids = nest.enter([loop.name for loop in op.iterations.data], sizes, 0)
+    with np.errstate(all="ignore"):
+        return nest.run(op.block, len(sizes))
+
+
 @reference(LoopsOp)
 def _(loops: LoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    sizes = [size.evaluate(ev.dims) for size in loops.sizes]
-    if 0 in sizes:
+    if 0 in [size.evaluate(ev.dims) for size in loops.sizes]:
         return [np.empty(ev.shape(r.type), value_dtype(element_type_of(r.type))) for r in loops.results]
-    operands: dict[SSAValue, Array] = dict(zip(loops.block.args, arrays, strict=True))
-    nest = Nest(ev, {name: np.int64(value) for name, value in ev.dims.items()}, operands)
-    nest.grids = nest.enter([loop.name for loop in loops.iterations.data], sizes, 0)
-    with np.errstate(all="ignore"):
-        return ev.whole(nest.run(loops.block, len(sizes)), loops)
+    return ev.whole(run_nest(loops, arrays, ev), loops)
+
+
+@reference(ScatterLoopsOp)
+def _(op: ScatterLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    x, keys, places, *inputs = arrays
+    space = [size.evaluate(ev.dims) for size in op.sizes]
+    if 0 in space:
+        return (x.copy(),)
+    (values,) = run_nest(op, inputs, ev)
+    values = np.broadcast_to(values, space)
+    at, points = in_order(int_list(op.dims), int_list(op.kept), x, space, keys, places)
+    return (combined(op.kind.data, x, at, values.reshape(-1)[points]),)

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ait_mlir.dialects.ait.elementwise import CastOp
 from ait_mlir.dialects.ait.index import EmbeddingOp, GroupedEmbeddingOp, IndexedOp, UpdateSliceOp
 from ait_mlir.dialects.ait.jagged import EmbeddingBagOp
-from ait_mlir.dialects.ait.loops import AtOp, FoldOp, LoopsOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, Nested
 from ait_mlir.dialects.ait.quantize import ScaledOp
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.scan import ScanOp
@@ -151,7 +151,7 @@ def index_bound(value: SSAValue) -> int:
             if isinstance(op, AtOp) and use.index:
                 bound = bound if op.otherwise is not None else min(bound, max(1, extent_read(op, use.index) // part))
                 continue
-            computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp | LoopsOp)
+            computes = isinstance(op, Cost) and not op.MOVES_ONLY and not isinstance(op, CastOp | Nested)
             for result in reached(op, use.index):
                 if result not in seen and is_integer(storage_dtype(element(result))):
                     seen.add(result)
@@ -189,10 +189,12 @@ def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
     """Return the values that an operand flows into: the results of an op, the argument of a launched kernel, of a
     scan's step or of a loop nest, the result of the op around it for a yielded value, and the scan's next carried
     value."""
-    if isinstance(op, ScanOp | LoopsOp):
-        return [op.block.args[operand]]
+    if isinstance(op, Nested) and operand < op.FIRST_INPUT:
+        return op.results
+    if isinstance(op, ScanOp | Nested):
+        return [op.block.args[operand - (op.FIRST_INPUT if isinstance(op, Nested) else 0)]]
     scan = op.parent_op()
-    if isinstance(scan, LoopsOp | FoldOp):
+    if isinstance(scan, Nested | FoldOp):
         return [scan.results[operand]] if isinstance(op, YieldOp) else op.results
     if isinstance(op, YieldOp) and isinstance(scan, ScanOp):
         carried = scan.block.args[len(scan.scanned) :][: len(scan.init)]

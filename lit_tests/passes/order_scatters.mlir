@@ -112,3 +112,51 @@ ait.graph @mean(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>,
   ait.output "y" %3 : !ait.tensor<500 x 8 x f32>
   ait.output "c" %0 : !ait.tensor<500 x i32>
 }
+
+// A scatter with an order computes its values: rows of the layer before, scaled.
+// CHECK-LABEL: ait.graph @messages
+// CHECK: [[K:%.*]], [[P:%.*]] = ait.order %i
+// CHECK: ait.scatter_loops add %x dims [0] kept [1] order [[K]], [[P]] of(%j, %t) for (d0 = 9000, d1 = 8) {
+// CHECK: ait.scatter_loops add {{.*}} dims [0] kept [1] order [[K]], [[P]] of({{.*}}) for (d0 = 9000, d1 = 8) {
+// CHECK-NOT: ait.loops
+// CHECK: ait.output
+// CARD-LABEL: ait.graph @messages
+// CARD: ait.scatter_loops
+// CARD: ait.scatter_loops
+ait.graph @messages(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32>, %w: !ait.tensor<9000 x f32>, %i: !ait.tensor<9000 x i64>, %j: !ait.tensor<9000 x i64>) {
+  %0 = ait.embedding %t, %j : !ait.tensor<9000 x 8 x f32>
+  %1 = ait.reshape %i : !ait.tensor<9000 x 1 x i64>
+  %2 = ait.scatter add %x, %0 at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.loops(%2, %j, %w) for (d0 = 9000, d1 = 8) {
+  ^bb0(%4: !ait.tensor<500 x 8 x f32>, %5: !ait.tensor<9000 x i64>, %6: !ait.tensor<9000 x f32>):
+    %7 = ait.at %5[d0] : i64
+    %8 = ait.at %4[%7, d1] : f32
+    %9 = ait.at %6[d0] : f32
+    %10 = ait.mul %8, %9 : f32
+    ait.yield %10 : f32
+  } : !ait.tensor<9000 x 8 x f32>
+  %11 = ait.scatter add %2, %3 at(%1) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %11 : !ait.tensor<500 x 8 x f32>
+}
+
+// Values that others read, one value for all places, a norm of rows, and values of an index that is divided stay apart.
+// CHECK-LABEL: ait.graph @apart
+// CHECK-COUNT-4: ait.scatter add
+// CHECK-NOT: ait.scatter_loops
+// CHECK: ait.output
+ait.graph @apart(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %u: !ait.tensor<900 x 8 x f32>, %i: !ait.tensor<9000 x 1 x i64>, %j: !ait.tensor<9000 x i64>) {
+  %0 = ait.embedding %t, %j : !ait.tensor<9000 x 8 x f32>
+  %1 = ait.scatter add %x, %0 at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %2 = ait.constant 1.0 : !ait.tensor<1 x 1 x f32>
+  %3 = ait.scatter add %1, %2 at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %4 = ait.softmax %v dim 1 : !ait.tensor<9000 x 8 x f32>
+  %5 = ait.scatter add %3, %4 at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %6 = ait.loops(%u) for (d0 = 9000, d1 = 8) {
+  ^bb0(%7: !ait.tensor<900 x 8 x f32>):
+    %8 = ait.at %7[d0 floordiv 10, d1] : f32
+    ait.yield %8 : f32
+  } : !ait.tensor<9000 x 8 x f32>
+  %9 = ait.scatter add %5, %6 at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %9 : !ait.tensor<500 x 8 x f32>
+  ait.output "v" %0 : !ait.tensor<9000 x 8 x f32>
+}

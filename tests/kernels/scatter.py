@@ -80,6 +80,44 @@ def rows_combined(kind: str, t: str, width: int = 8) -> Case:
     )
 
 
+def rows_computed(kind: str, t: str, width: int = 8) -> Case:
+    """Rows of a table, chosen by a second index and scaled, combined in a given order with rows of a tensor."""
+    x, order, wide = f"!ait.tensor<600 x {width} x {t}>", "!ait.tensor<s x i32>", WIDE.get(t, t)
+    table, ids, scale = f"!ait.tensor<50 x {width} x {t}>", "!ait.tensor<s x i64>", f"!ait.tensor<s x {t}>"
+    return Case(
+        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %h: {table}, %f: {ids}, %w: {scale}) dims {{s = 1 to 20000}} {{
+          %y = ait.scatter_loops {kind} %x dims [0] kept [1] order %k, %p of(%h, %f, %w) for (d0 = s, d1 = {width}) {{
+          ^bb0(%a: {table}, %b: {ids}, %c: {scale}):
+            %0 = ait.at %b[d0] : i64
+            %1 = ait.at %a[%0, d1] : {wide}
+            %2 = ait.at %c[d0] : {wide}
+            %3 = ait.mul %1, %2 : {wide}
+            ait.yield %3 : {wide}
+          }} : {x}
+          ait.output "y" %y : {x}
+        }}"""
+    )
+
+
+def columns_computed(rows: int) -> Case:
+    """Numbers of places and columns combined with columns of a tensor, or with a vector where `rows` is 0."""
+    size, loops = (f"{rows} x ", f"d0 = {rows}, d1 = s") if rows else ("", "d1 = s")
+    x, order, value = f"!ait.tensor<{size}600 x f32>", "!ait.tensor<s x i32>", f"!ait.tensor<{size}s x f32>"
+    return Case(
+        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %v: {value}) dims {{s = 1 to 20000}} {{
+          %y = ait.scatter_loops add %x dims [{int(rows > 0)}] kept {[0] * (rows > 0)} order %k, %p of(%v) for ({loops}) {{
+          ^bb0(%a: {value}):
+            %0 = ait.at %a[{"d0, " * (rows > 0)}d1] : f32
+            %1 = ait.neg %0 : f32
+            ait.yield %1 : f32
+          }} : {x}
+          ait.output "y" %y : {x}
+        }}"""
+    )
+
+
+WIDE = {"f16": "f32"}
+"""The types of scalars in a region, where they are others."""
 Sums = tuple[Case, type[np.generic], int]
 """A case of `rows_added`, or of `added_along` with its number of rows; its element type; the rows or 0."""
 
@@ -117,32 +155,56 @@ def ordered_cases() -> dict[str, Case]:
         "add-f16": rows_combined("add", "f16"),
         "add-f32": rows_combined("add", "f32", 9),
         "set-i64": rows_combined("set", "i64", 1),
+        "computed-f16": rows_computed("add", "f16"),
+        "computed-f32": rows_computed("add", "f32", 9),
+        "computed-columns": columns_computed(3),
+        "computed-vector": columns_computed(0),
     }
 
 
 def check_ordered(library: Library, order: Case, case: Case, counts: Iterable[int]) -> None:
     """That a scatter in the order of `order` gives the bits of one place after the other, also with indices outside."""
     rng = np.random.default_rng(11)
-    whole, values = (tensor_type(v) for v in case.op.operands[:2])
-    dtype = storage_dtype(whole.element_type)
-    width = values.dims[1].as_int()
-    assert width is not None
+    whole = tensor_type(case.op.operands[0])
+    shape, dtype = [dim.as_int() or 0 for dim in whole.dims], storage_dtype(whole.element_type)
     for count in counts:
         for most in (1, 5, 600):
-            x = (rng.normal(size=(600, width)) * 9).astype(dtype)
-            v = (rng.normal(size=(count, width)) * 9).astype(dtype)
-            i = rng.integers(-most, most, (count, 1))
+            x = (rng.normal(size=shape) * 9).astype(dtype)
+            i = rng.integers(-most, most, count)
             i[rng.integers(0, count, 3)] *= 1000  # some are outside
-            keys, places = library.run(order, {"s": count}, [i[:, 0]])
-            known = (i[:, 0] >= -600) & (i[:, 0] < 600)
-            numbers = np.where(known, i[:, 0] % 600, 0)
+            keys, places = library.run(order, {"s": count}, [i])
+            known = (i >= -600) & (i < 600)
+            numbers = np.where(known, i % 600, 0)
             want = np.argsort(numbers, kind="stable")
             np.testing.assert_array_equal(keys, numbers[want])
             np.testing.assert_array_equal(places, np.where(known[want], want, want - 2**31))
-            (got,) = library.run(case, {"s": count}, [x, v, i, keys, places])
+            inputs, v = operands_of(case, rng, count, keys, places, i)
+            (got,) = library.run(case, {"s": count}, [x, *inputs])
+            if shape[-1] == 600:  # the places are columns
+                x, got, v = (np.moveaxis(a.reshape(-1, a.shape[-1]), 0, -1) for a in (x, got, v))
             if dtype.kind == "f":
-                np.testing.assert_array_equal(got, in_order(x, v, i, False))
+                np.testing.assert_array_equal(got, in_order(x, v, i[:, None], False))
                 continue
             for at, row in zip(numbers[known], v[known], strict=True):
                 x[at] = row
             np.testing.assert_array_equal(got, x)
+
+
+def operands_of(
+    case: Case, rng: np.random.Generator, count: int, keys: np.ndarray, places: np.ndarray, i: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Data for the operands of a case behind the tensor, and the values that it combines with the tensor."""
+    types = [tensor_type(v) for v in case.op.operands]
+    dtype, shape = storage_dtype(types[0].element_type), [dim.evaluate({"s": count}) for dim in types[-1].dims]
+    if len(types) == 5:
+        v = (rng.normal(size=(count, types[0].dims[1].evaluate({}))) * 9).astype(dtype)
+        return [v, i[:, None], keys, places], v
+    if len(types) == 4:
+        v = rng.normal(size=shape).astype(dtype)
+        return [keys, places, v], -v
+    table = rng.normal(size=(50, types[0].dims[1].evaluate({}))).astype(dtype)
+    ids, scale = rng.integers(0, 50, count), rng.normal(size=count).astype(dtype)
+    ids[rng.integers(0, count)] = 50  # outside
+    v = (table[ids % 50].astype(np.float32) * scale[:, None].astype(np.float32)).astype(dtype)
+    v[ids == 50] = np.nan
+    return [keys, places, table, ids, scale], v

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Data, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -22,12 +22,27 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, check_expressions
-from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_float
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY, compute_type, integer_range, is_float
+from ait_mlir.dialects.ait.index import SCATTERS, ScatterOp
 from ait_mlir.dialects.ait.numbers import Number, number_attr, number_text, parse_number_attr
 from ait_mlir.dialects.ait.operands import parse_operands_in_parens
 from ait_mlir.dialects.ait.region import YieldOp, check_yield
-from ait_mlir.dialects.ait.syntax import DIM, Body, Clause, PlainRegion, Prop, Syntax, Word, scan_parens
-from ait_mlir.dialects.ait.traits import ChecksIndices, Cost, ScalarLike
+from ait_mlir.dialects.ait.syntax import (
+    DIM,
+    INTS,
+    Body,
+    Clause,
+    Group,
+    Operand,
+    PlainRegion,
+    Prop,
+    Several,
+    Syntax,
+    Word,
+    int_list,
+    scan_parens,
+)
+from ait_mlir.dialects.ait.traits import ChecksIndices, Cost, ScalarLike, UpdatesOperand
 from ait_mlir.dialects.ait.types import (
     Induction,
     IterationsAttr,
@@ -374,8 +389,67 @@ class FoldOp(Iterating):
 # ** the nest **
 
 
+class Nested(ChecksIndices, Cost, Iterating):
+    """Base of the ops whose region computes an element at each index, from elements of the last operands."""
+
+    FIRST_INPUT: ClassVar[int] = 0
+    """The position of the first operand whose elements the region reads."""
+
+    @property
+    def checks_indices(self) -> bool:
+        return any(isinstance(op, AtOp) and op.values and op.number is None for op in self.body.walk())
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """The value of each result."""
+        last = self.block.last_op
+        return () if last is None else last.operands
+
+    def flops(self) -> Expr:
+        """The operations of all scalar ops, each as often as it runs; a fold has one for each value."""
+        return total(
+            times * (op.WORK if isinstance(op, ScalarLike) else 1)
+            for op, times in self.runs()
+            if isinstance(op, ScalarLike | FoldOp)
+        )
+
+    def elements(self) -> Expr:
+        """The number of reads, each as often as it runs."""
+        return total(times for op, times in self.runs() if isinstance(op, AtOp))
+
+    def bytes_read(self, position: int) -> Expr:
+        if position < self.FIRST_INPUT:
+            return super().bytes_read(position)
+        argument = self.block.args[position - self.FIRST_INPUT]
+        reads = [times for op, times in self.runs() if isinstance(op, AtOp) and op.tensor is argument]
+        one = TensorType.get((), tensor_type(argument).element_type).byte_size()
+        return minimum(super().bytes_read(position), total(reads) * one)
+
+    def runs(self) -> Iterator[tuple[Operation, Expr]]:
+        """The ops of the region, and how often each runs: once for each index that it depends on. In a fold, an op runs
+        for each value of the fold. A fold runs once for each value."""
+        yield from _runs(self.block, frozenset(), self.nests())
+
+    def nests(self) -> dict[SSAValue, frozenset[Induction]]:
+        """For each scalar in the region, the iteration dims that it depends on."""
+        found: dict[SSAValue, frozenset[Induction]] = {}
+        _add_nests(self.block, {loop.name: loop for loop in self.iterations.data}, found)
+        return found
+
+    def check_region(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> None:
+        """Raise unless the region reads tensors of the types `inputs` and yields an element of each of `outputs`."""
+        _check_iterations(self, self.iterations.data, scope_of(self))
+        if len(self.body.blocks) != 1:
+            raise self.fail(f"the region must have one block, it has {len(self.body.blocks)}")
+        if tuple(self.block.arg_types) != tuple(inputs):
+            found, want = (", ".join(map(str, types)) for types in (self.block.arg_types, inputs))
+            raise self.fail(f"the region takes ({found}), expected ({want}): the operands")
+        _check_block(self, self.block, set(self.block.args), len(self.sizes))
+        check_yield(self, self.block.last_op, [compute_type(t.element_type) for t in outputs])
+
+
 @irdl_op_definition
-class LoopsOp(ChecksIndices, Cost, Iterating):
+class LoopsOp(Nested):
     """Results defined element by element: the region computes the elements at one index.
 
     The results have the shape of the iteration dims; the names of these are the index. Block arguments are the operands
@@ -417,29 +491,12 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
     ) -> None:
         self.set_up([inputs], [results], [body], iterations=IterationsAttr(tuple(iterations)))
 
-    @property
-    def checks_indices(self) -> bool:
-        return any(isinstance(op, AtOp) and op.values and op.number is None for op in self.body.walk())
-
-    @property
-    def yielded(self) -> Sequence[SSAValue]:
-        """The value of each result."""
-        last = self.block.last_op
-        return () if last is None else last.operands
-
     def infer_result_types(self) -> ResultTypes:
         inputs = [self.expect_tensor(v, f"operand {i}") for i, v in enumerate(self.operands)]
         outputs = [self.expect_tensor(v, f"result {i}") for i, v in enumerate(self.results)]
         if not outputs:
             raise self.fail("needs at least one result")
-        _check_iterations(self, self.iterations.data, scope_of(self))
-        if len(self.body.blocks) != 1:
-            raise self.fail(f"the region must have one block, it has {len(self.body.blocks)}")
-        if tuple(self.block.arg_types) != tuple(inputs):
-            found, want = (", ".join(map(str, types)) for types in (self.block.arg_types, inputs))
-            raise self.fail(f"the region takes ({found}), expected ({want}): the operands")
-        _check_block(self, self.block, set(self.block.args), len(self.sizes))
-        check_yield(self, self.block.last_op, [compute_type(t.element_type) for t in outputs])
+        self.check_region(inputs, outputs)
         for i in range(len(outputs)):
             self._check_once(i)
         return [TensorType.get(self._dims_of(t), t.element_type) for t in outputs]
@@ -467,36 +524,95 @@ class LoopsOp(ChecksIndices, Cost, Iterating):
             if loop in self.nests()[self.yielded[position]]:
                 raise self.fail(f"{what}, but its value depends on {loop.name!r}; give it the size {loop.count}")
 
-    # ** cost **
 
-    def flops(self) -> Expr:
-        """The operations of all scalar ops, each as often as it runs; a fold has one for each value."""
-        return total(
-            times * (op.WORK if isinstance(op, ScalarLike) else 1)
-            for op, times in self.runs()
-            if isinstance(op, ScalarLike | FoldOp)
+@irdl_op_definition
+class ScatterLoopsOp(UpdatesOperand, Nested):
+    """`ait.scatter` with an order, of values that a region computes where they are combined: no tensor holds them.
+
+    The iteration dims are the space; `dims`, `kept` and the order are those of `ait.scatter`. The region is as of
+    `ait.loops`, without folds, and yields the value at one point of the space in the compute type of the tensor. A GPU
+    runs it.
+
+    ```mlir
+    %y = ait.scatter_loops add %x dims [0] kept [1] order %keys, %places of(%h, %from) for (d0 = edges, d1 = 64) {
+    ^bb0(%a: !ait.tensor<nodes x 64 x f16>, %b: !ait.tensor<edges x i64>):
+      %i = ait.at %b[d0] : i64
+      %v = ait.at %a[%i, d1] : f32
+      ait.yield %v : f32
+    } : !ait.tensor<nodes x 64 x f16>
+    ```
+    """
+
+    name = "ait.scatter_loops"
+    SYNTAX: ClassVar[Syntax] = (
+        Word("kind", SCATTERS), Operand("input"), Prop("dims", INTS), Prop("kept", INTS),
+        Several("order", 2, "keys and places"), Group("inputs", "of"), For(), PlainRegion(),
+    )  # fmt: skip
+    FIRST_INPUT: ClassVar[int] = 3
+
+    input = operand_def(TensorType)
+    keys = operand_def(TensorType)
+    places = operand_def(TensorType)
+    inputs = var_operand_def(TensorType)
+    kind = prop_def(StringAttr)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+    kept = prop_def(ArrayAttr[IntegerAttr])
+    output = result_def(TensorType)
+
+    def __init__(self, scatter: ScatterOp, values: LoopsOp) -> None:
+        """The op that replaces a scatter with an order and the loops that compute its values."""
+        x, order = scatter.input, scatter.order
+        self.set_up(
+            [x, *order, list(values.operands)],
+            [x.type],
+            [values.body.clone()],
+            kind=scatter.kind,
+            dims=scatter.dims,
+            kept=scatter.kept,
+            iterations=values.iterations,
         )
 
-    def elements(self) -> Expr:
-        """The number of reads, each as often as it runs."""
-        return total(times for op, times in self.runs() if isinstance(op, AtOp))
+    @property
+    def order(self) -> tuple[SSAValue, SSAValue]:
+        return self.keys, self.places
+
+    @property
+    def values_type(self) -> TensorType:
+        """The type of the tensor that would hold the values."""
+        return TensorType.get(self.sizes, tensor_type(self.input).element_type)
 
     def bytes_read(self, position: int) -> Expr:
-        argument = self.block.args[position]
-        reads = [times for op, times in self.runs() if isinstance(op, AtOp) and op.tensor is argument]
-        one = TensorType.get((), tensor_type(argument).element_type).byte_size()
-        return minimum(super().bytes_read(position), total(reads) * one)
+        return const(0) if position == 0 else super().bytes_read(position)
 
-    def runs(self) -> Iterator[tuple[Operation, Expr]]:
-        """The ops of the region, and how often each runs: once for each index that it depends on. In a fold, an op runs
-        for each value of the fold. A fold runs once for each value."""
-        yield from _runs(self.block, frozenset(), self.nests())
+    def bytes_written(self, position: int) -> Expr:
+        return self.values_type.byte_size()
 
-    def nests(self) -> dict[SSAValue, frozenset[Induction]]:
-        """For each scalar in the region, the iteration dims that it depends on."""
-        found: dict[SSAValue, frozenset[Induction]] = {}
-        _add_nests(self.block, {loop.name: loop for loop in self.iterations.data}, found)
-        return found
+    def infer_result_types(self) -> ResultTypes:
+        whole, sizes, scope = self.expect_tensor(self.operands[0], "the tensor"), self.sizes, scope_of(self)
+        inputs = [self.expect_tensor(v, f"input {i}") for i, v in enumerate(self.inputs)]
+        if self.kind.data not in SCATTERS:
+            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(SCATTERS)}")
+        if whole.element_type in STORED_ONLY or (whole.element_type == i1 and self.kind.data != "set"):
+            raise self.fail(f"cannot {self.kind.data} {whole.element_type}; convert with ait.cast before and behind")
+        self.check_region(inputs, [self.values_type])
+        if any(isinstance(op, FoldOp) for op in self.block.ops):
+            raise self.fail("the region holds ait.fold; a value is computed from single elements")
+        dims, kept = int_list(self.dims), int_list(self.kept)
+        if not dims or len(set(dims)) != len(dims) or not all(0 <= d < whole.rank for d in dims):
+            raise self.fail(f"dims {list(dims)} are not one or more different dims of {shape_text(whole.dims)}")
+        rest = [d for d in range(whole.rank) if d not in dims]
+        if len(kept) != len(rest) or len(set(kept)) != len(rest) or not all(0 <= at < len(sizes) for at in kept):
+            raise self.fail(f"kept {list(kept)} must name {len(rest)} different iteration dims, one for each other dim")
+        for d, at in zip(rest, kept, strict=True):
+            if not scope.le(sizes[at], whole.dims[d]):
+                raise self.fail(f"iteration dim {at}, {sizes[at]}, is not proved to fit into dim {d}, {whole.dims[d]}")
+        count = product(size for at, size in enumerate(sizes) if at not in kept)
+        for what, value in zip(("keys", "places"), self.order, strict=True):
+            t = self.expect_tensor(value, f"the order's {what}")
+            if t.element_type != i32 or t.rank != 1 or not scope.equal(t.dims[0], count):
+                expected = TensorType.get([count], i32)
+                raise self.fail(f"the order's {what} are {t}, expected {expected}, one for each place")
+        return [whole]
 
 
 def _runs(
@@ -539,7 +655,7 @@ def _check_place(op: AitOp) -> None:
     parent = op.parent_op()
     while isinstance(parent, FoldOp):
         parent = parent.parent_op()
-    if not isinstance(parent, LoopsOp):
+    if not isinstance(parent, Nested):
         raise op.fail("stands outside of the region of ait.loops")
 
 
@@ -568,7 +684,7 @@ def _check_number(op: AitOp, number: Number | None, element: Attribute) -> None:
         raise op.fail(f"else {number_text(number)} is no number of type {element}")
 
 
-def _check_block(op: LoopsOp, block: Block, known: set[SSAValue], depth: int) -> None:
+def _check_block(op: Nested, block: Block, known: set[SSAValue], depth: int) -> None:
     """Raise unless a block has only reads, folds, indices, constants and scalar ops, on its own values and the `known`
     ones.
     """
@@ -596,4 +712,4 @@ def _check_block(op: LoopsOp, block: Block, known: set[SSAValue], depth: int) ->
         raise op.fail("the region must end with ait.yield")
 
 
-OPS = (AtOp, IndexOp, FoldOp, LoopsOp)
+OPS = (AtOp, IndexOp, FoldOp, LoopsOp, ScatterLoopsOp)

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MODULES = (
-    "generated", "generated_boxes",
+    "generated", "generated_boxes", "scatter_loops",
     "elementwise",
     "view",
     "index",

@@ -167,6 +167,9 @@ class Body:
     divisors: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """The C++ variable with the reciprocal of a value by which many are divided."""
     scaled: dict[tuple[SSAValue, bool], bool] = field(default_factory=dict[tuple[SSAValue, bool], bool])
+    clamps: bool = False
+    """Whether a read on a GPU at an index outside of its tensor reads another element instead, whose value does not
+    count. Without branches, the reads of several calls wait for memory together."""
     unrolled: int = 1
     """How often the compiler writes out what is printed now."""
     vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
@@ -309,6 +312,11 @@ class Body:
         """The C++ of the array that a read takes its element from, and of its place there."""
         return self.staged(read) or (f"input{read.tensor}", self.offset(read))
 
+    def is_clamped(self, read: Read) -> bool:
+        """Whether a read happens in any case, at index 0 instead of a value outside of its dim."""
+        only_values = self.clamps and not read.guards and self.staged(read) is None and self.picked(read) is None
+        return only_values and bool(read.gathers) and all(self.nest.scope.positive(g.size) for g in read.gathers)
+
     def pointer(self, read: Read) -> str:
         """`input0 + (offset)`."""
         array, place = self.source(read)
@@ -320,6 +328,8 @@ class Body:
             place = f"static_cast<Index>({self.ref(g.value)})"
             if self.place == "cpu" and is_of_conditions(g.value):
                 place = f"({place} ^ {HIDDEN_ZERO})"
+            if self.is_clamped(read):
+                place = f"(ait::within({self.ref(g.value)}, {self.index.numbers.text(g.size)}) ? {place} : 0)"
             text += f" + {place} * {self.index.numbers.text(g.stride)}"
         return text
 
@@ -363,7 +373,8 @@ class Body:
         if not inside:
             self.lines.add(f"{call};")
             return
-        self.lines.add(f"const bool {name}_inside = {inside};", f"if ({name}_inside) {call};")
+        condition = "" if self.is_clamped(read) else f"if ({name}_inside) "
+        self.lines.add(f"const bool {name}_inside = {inside};", f"{condition}{call};")
         self.complain(read, f"!{name}_inside")
 
     def print_picks(self, read: Read, pick: Picks, name: str, t: str) -> None:
@@ -414,6 +425,8 @@ class Body:
         value = f"ait::convert<{compute}>({array}[{place}])"
         if not inside:
             return [f"{compute} {name} = {value};"]
+        if self.is_clamped(read):
+            return [f"{compute} {name} = ait::where<{compute}>({inside}, {value}, {self.fill(read)});"]
         lines = [f"{compute} {name} = {inside} ? {value} : {self.fill(read)};"]
         if self.place == "cpu" and read.fill is None and read.gathers:
             lines.append(f"if (!({inside})) {self.noted(read)}")

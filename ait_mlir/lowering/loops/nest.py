@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp, ScatterLoopsOp
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
@@ -209,27 +209,28 @@ def operands_of(node: Node) -> Iterator[SSAValue]:
 
 
 def nest_of(
-    op: LoopsOp,
+    op: LoopsOp | ScatterLoopsOp,
     ins: Sequence[Strides] | None = None,
     outs: Sequence[Strides] | None = None,
     merge: bool = True,
     shortest: int = SHORT,
 ) -> Nest:
-    """The nest of an op whose operands and results have these strides; row-major by default. `shortest` as of
-    `simplified`.
+    """The nest of an op whose operands and results have these strides; row-major by default. The result of a scatter is
+    the tensor that would hold its values. `shortest` as of `simplified`.
     """
-    ins = [contiguous_strides(tensor_type(v).dims) for v in op.operands] if ins is None else ins
-    outs = [contiguous_strides(tensor_type(v).dims) for v in op.results] if outs is None else outs
+    types = [op.values_type] if isinstance(op, ScatterLoopsOp) else [tensor_type(v) for v in op.results]
+    ins = [contiguous_strides(tensor_type(v).dims) for v in op.inputs] if ins is None else ins
+    outs = [contiguous_strides(t.dims) for t in types] if outs is None else outs
     around = scope_of(op)
     builder = _Builder(around, {a: i for i, a in enumerate(op.block.args)}, ins)
     axes = builder.axes(op.iterations.data)
     nodes, yields = builder.block(op.block)
-    shapes = [tensor_type(v).dims for v in op.results]
+    shapes = [t.dims for t in types]
     offsets = tuple(
         total(sym(a.name) * s for a, s, d in zip(axes, strides, dims, strict=True) if d.as_int() != 1)
         for strides, dims in zip(outs, shapes, strict=True)
     )
-    elements = tuple(tensor_type(v).element_type for v in op.results)
+    elements = tuple(t.element_type for t in types)
     nest = Nest(around, axes, nodes, yields, offsets, elements, in_nest(around, tuple(all_axes(axes, nodes))))
     return simplified(nest, merge, shortest)
 

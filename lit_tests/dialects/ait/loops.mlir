@@ -183,3 +183,19 @@ ait.graph @col2im(%x: !ait.tensor<n x 3 x l x f32>) dims {n = 1 to 4, l = 0 to 6
   } : !ait.tensor<n x (2*l + 1) x f32>
   ait.output "y" %y : !ait.tensor<n x (2*l + 1) x f32>
 }
+
+// Rows chosen by one row of the edges, added to rows that another names.
+// CHECK-LABEL: ait.graph @scatter
+ait.graph @scatter(%x: !ait.tensor<n x 4 x f16>, %i: !ait.tensor<e x i64>, %j: !ait.tensor<e x i64>) dims {n = 1 to 9, e = 0 to 64} {
+  %k, %p = ait.order %i sizes [n] : !ait.tensor<e x i32>, !ait.tensor<e x i32>
+  // CHECK: ait.scatter_loops add %x dims [0] kept [1] order %k, %p of(%x, %j) for (d0 = e, d1 = 4) {
+  // CHECK-NEXT: ^bb0(%a: !ait.tensor<n x 4 x f16>, %b: !ait.tensor<e x i64>):
+  // CHECK: } {note} : !ait.tensor<n x 4 x f16>
+  %y = ait.scatter_loops add %x dims [0] kept [1] order %k, %p of(%x, %j) for (d0 = e, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>, %b: !ait.tensor<e x i64>):
+    %f = ait.at %b[d0] : i64
+    %v = ait.at %a[%f, d1] : f32
+    ait.yield %v : f32
+  } {note} : !ait.tensor<n x 4 x f16>
+  ait.output "y" %y : !ait.tensor<n x 4 x f16>
+}

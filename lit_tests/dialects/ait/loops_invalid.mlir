@@ -516,3 +516,83 @@ ait.graph @g(%x: !ait.tensor<n x 4 x f16>) dims {n = 0 to 8} {
     ait.yield %v : f32
   } : !ait.tensor<n x 4 x f16>
 }
+
+// -----
+
+ait.graph @scatter_dims(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.scatter_loops: dims [2] are not one or more different dims of [9, 4]}}
+  %y = ait.scatter_loops add %x dims [2] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @scatter_kept(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.scatter_loops: kept [0, 1] must name 1 different iteration dims, one for each other dim}}
+  %y = ait.scatter_loops add %x dims [0] kept [0, 1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @scatter_wide(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.scatter_loops: iteration dim 0, 6, is not proved to fit into dim 1, 4}}
+  %y = ait.scatter_loops add %x dims [0] kept [0] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @scatter_keys(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<5 x i32>) {
+  // expected-error @below {{ait.scatter_loops: the order's keys are !ait.tensor<5 x i32>, expected !ait.tensor<6 x i32>, one for each place}}
+  %y = ait.scatter_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @scatter_key_type(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i64>) {
+  // expected-error @below {{ait.scatter_loops: the order's keys are !ait.tensor<6 x i64>, expected !ait.tensor<6 x i32>, one for each place}}
+  %y = ait.scatter_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @scatter_booleans(%x: !ait.tensor<9 x 4 x i1>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.scatter_loops: cannot add i1; convert with ait.cast before and behind}}
+  %y = ait.scatter_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x i1>
+}
+
+// -----
+
+ait.graph @scatter_fold(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.scatter_loops: the region holds ait.fold; a value is computed from single elements}}
+  %y = ait.scatter_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %s = ait.fold add for (k0 = 4) {
+      %v = ait.at %a[d0, k0] : f32
+      ait.yield %v : f32
+    } : f32
+    ait.yield %s : f32
+  } : !ait.tensor<9 x 4 x f16>
+}

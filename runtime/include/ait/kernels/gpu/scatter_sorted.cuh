@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/radix.cuh"
 #include "ait/kernels/gpu/vector.cuh"
@@ -18,17 +20,40 @@
 
 namespace ait::gpu {
 
+namespace detail {
+/// @brief Neighbouring values: in memory, or as a functor with `load(offset, values)` computes them.
+template <int kVec, class T>
+__device__ __forceinline__ void load_values(const T* from, int64_t offset, T (&values)[kVec]) {
+  load<kVec>(from + offset, values);
+}
+template <int kVec, class T, class Source>
+__device__ __forceinline__ void load_values(const Source& from, int64_t offset, T (&values)[kVec]) {
+  from.load(offset, values);
+}
+/// @brief The address of values in memory, 0 of computed ones.
+template <class T>
+uintptr_t address_of(const T* values) {
+  return reinterpret_cast<uintptr_t>(values);
+}
+template <class Source>
+uintptr_t address_of(const Source&) {
+  return 0;
+}
+}  // namespace detail
+
 /// @brief A space whose first `kSerialOf` loops are places and the next `kKeyedOf` are rows; the others are columns, at least one.
-template <class Kind, int kSerialOf, int kKeyedOf, int kRank, int kIndices, class Id, class T>
+/// @tparam Source where the values come from
+template <class Kind, int kSerialOf, int kKeyedOf, int kRank, int kIndices, class Id, class T, class Source = const T*>
 struct ScatterSpace {
   static constexpr int kSerial = kSerialOf, kKeyed = kKeyedOf, kFree = kRank - kSerialOf - kKeyedOf, kNumbers = kIndices;
   static_assert(kSerial > 0 && kKeyed > 0 && kFree > 0, "each group has a loop");
+  static constexpr bool kComputed = !std::is_pointer_v<Source>;
   using Combine = Kind;
   using Value = T;
   using Index = Id;
   using Sum = combined_t<Kind, T>;
   IndexedSpace<kRank, kIndices, Id> space;
-  const T* values;
+  Source values;
   T* out;
 
   /// @brief The product of the sizes of `count` loops from `first` on.
@@ -127,7 +152,7 @@ struct ScatterSpace {
     bool fits = space.dense_strides[kLast] == 1 && space.whole_strides[kLast] == 1 && space.sizes[kLast] % count == 0;
     for (int d = 0; d < kLast; ++d) fits = fits && space.dense_strides[d] % count == 0 && space.whole_strides[d] % count == 0;
     for (int k = 0; k < kIndices; ++k) fits = fits && space.steps[k] % count == 0;
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(values) | reinterpret_cast<uintptr_t>(out);
+    const uintptr_t bits = detail::address_of(values) | reinterpret_cast<uintptr_t>(out);
     return fits && bits % (count * sizeof(T)) == 0;
   }
   /// @brief Whether `count` elements can be accessed as one word: those of neighbouring rows, or those of a row that a single index names.
@@ -223,9 +248,8 @@ struct ScatterPart {
     for (int j = 0; j < kVec; ++j) own[j] = convert<T>(sums[j]);
     store<kVec>(to, own);
   }
-  template <class Place>
-  __device__ __forceinline__ void read(Place place, T (&values)[kVec]) const {
-    load<kVec>(space.values + dense + space.dense_of_place(static_cast<int64_t>(place)), values);
+  __device__ __forceinline__ void read(uint32_t place, T (&values)[kVec]) const {
+    load_values<kVec>(space.values, dense + space.dense_of_place(static_cast<int64_t>(place)), values);
   }
 
   static __device__ __forceinline__ A of_lane(A value, int lane) {
@@ -246,17 +270,23 @@ struct ScatterPart {
     for (int first = begin; ballot(first < end) != 0; first += kBeside) {
       T values[kBeside][kVec], elements[kBeside][kVec];
       T* of[kBeside];
+      uint32_t from[kBeside];
       bool counts[kBeside];
 #pragma unroll
       for (int u = 0; u < kBeside; ++u) {
-        const int at = (first + u) % kWarpSize;
+        const int at = (Space::kComputed && first + u >= end ? end - 1 : first + u) & (kWarpSize - 1);
         const K target = shuffle(key, at);
-        const uint32_t from = shuffle(static_cast<uint32_t>(place), at);
+        from[u] = shuffle(static_cast<uint32_t>(place), at);
         const bool inside = present && first + u < end;
-        counts[u] = inside && (from & kSkipped<Place>) == 0;
+        counts[u] = inside && (from[u] & kSkipped<Place>) == 0;
         of[u] = inside && (heads >> at & 1) != 0 ? element(static_cast<int64_t>(target)) : nullptr;
-        if (counts[u]) read(static_cast<Place>(from), values[u]);
+        if (!Space::kComputed && counts[u]) read(from[u], values[u]);
         if (of[u] != nullptr) load<kVec>(of[u], elements[u]);
+      }
+      // Several reads that follow from one another: no value has a condition of its own, so that they wait for memory together.
+      if (Space::kComputed && present && first < end) {
+#pragma unroll
+        for (int u = 0; u < kBeside; ++u) read(from[u] & ~uint32_t(kSkipped<Place>), values[u]);
       }
 #pragma unroll
       for (int u = 0; u < kBeside; ++u) {
@@ -290,7 +320,7 @@ struct ScatterPart {
         const bool equal = at < left && sorted.key(head + at) == target;
         const Place from = equal ? sorted.place(head + at) : kSkipped<Place>;
         const bool counts = (from & kSkipped<Place>) == 0;
-        if (counts && present) read(from, values[u]);
+        if (present && (counts || Space::kComputed)) read(from & static_cast<Place>(~kSkipped<Place>), values[u]);
         counted[u] = ballot(counts);
         ended = ballot(!equal) != 0;
       }
@@ -469,18 +499,21 @@ int32_t scatter_ordered(const Context& ctx, const Space& space, const GivenPlace
 }  // namespace detail
 
 /// @brief As `scatter` (`scatter.cuh`), for a space of one row whose places `order_places` has sorted.
+/// @param values a pointer, or a functor whose `load(offset, values)` computes neighbours from an offset of the space on
 /// @param keys,places the number of the element and the place of each item, both below 2^31; a place with its highest bit set is skipped
-template <class Kind, int kSerial, int kKeyed, int kRank, int kIndices, class Id, class T>
-int32_t scatter_ordered(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const T* values, T* out, const int32_t* keys,
-                        const int32_t* places) {
-  const ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T> sorted{space, values, out};
+/// @param in_words whether the values may be read as words of 16 bytes, if the space may be accessed so
+template <class Kind, int kSerial, int kKeyed, int kRank, int kIndices, class Id, class T, class Source>
+int32_t scatter_ordered(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const Source& values, T* out, const int32_t* keys,
+                        const int32_t* places, bool in_words = true) {
+  const ScatterSpace<Kind, kSerial, kKeyed, kRank, kIndices, Id, T, Source> sorted{space, values, out};
   const int64_t count = sorted.places(), targets = sorted.targets();
   if (count <= 0 || targets <= 0 || sorted.columns() <= 0) return 0;
   if (sorted.rows() != 1 || count > INT32_MAX || targets > INT32_MAX) return ctx.fail("scatter: an order of several rows, or of more than 2^31 - 1 places");
   const detail::GivenPlaces given{reinterpret_cast<const uint32_t*>(keys), reinterpret_cast<const uint32_t*>(places), static_cast<uint32_t>(targets),
                                   static_cast<uint32_t>(count)};
   constexpr int kVec = 16 / sizeof(T);
-  return sorted.may_access(kVec) ? detail::scatter_ordered<kVec>(ctx, sorted, given) : detail::scatter_ordered<1>(ctx, sorted, given);
+  if (in_words && sorted.may_access(kVec)) return detail::scatter_ordered<kVec>(ctx, sorted, given);
+  return detail::scatter_ordered<1>(ctx, sorted, given);
 }
 
 }  // namespace ait::gpu

@@ -1,0 +1,156 @@
+"""Scatters in an order of values that a region computes, on a GPU."""
+
+from __future__ import annotations
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.loops import ScatterLoopsOp
+from ait_mlir.dialects.ait.strided import contiguous_strides
+from ait_mlir.dialects.ait.syntax import int_list
+from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.lowering.cpp import CppText, comment, element_type
+from ait_mlir.lowering.kernels.amounts import bytes_moved
+from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch
+from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, braces, collapse, single, sizes, steps
+from ait_mlir.lowering.loops.body import Body
+from ait_mlir.lowering.loops.gpu_kernel import is_wide
+from ait_mlir.lowering.loops.nest import Axis, Nest, alignment, axes_text, nest_of, picked
+from ait_mlir.lowering.loops.text import Numbers
+from ait_mlir.lowering.target import Target
+
+
+def nest_of_values(op: ScatterLoopsOp) -> Nest | None:
+    """The nest of the values, with an axis for each iteration dim that has not size 1; None where reads divide an
+    index.
+    """
+    nest = nest_of(op, merge=False)
+    return nest if [a.count for a in nest.axes] == [n for n in op.sizes if n is not ONE] else None
+
+
+class ScatterLoopsKernel(Kernel[ScatterLoopsOp]):
+    """`ait.scatter_loops` in place, any strides of the tensor: `OrderedScatterKernel`, which computes a value where it
+    is combined, and rounds it to the type of the tensor before.
+    """
+
+    name = "scatter_loops"
+    ops = (ScatterLoopsOp,)
+    gpu_only = True
+
+    def matches(self, op: ScatterLoopsOp, target: Target) -> bool:
+        return target.is_gpu and nest_of_values(op) is not None
+
+    def seconds(self, op: ScatterLoopsOp, target: Target) -> float:
+        return target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def emit(self, launch: Launch[ScatterLoopsOp]) -> Emission:
+        op, cpp, (y,) = launch.op, launch.dims, launch.outs
+        keys, places, *_ = launch.ins[1:]
+        values = Values(launch)
+        dims, kept = int_list(op.dims), int_list(op.kept)
+        rest = [d for d in range(tensor_type(op.input).rank) if d not in dims]
+        whole = {at: y.strides[d] for d, at in zip(rest, kept, strict=True)}
+        loops = [
+            Loop(size, (stride, whole.get(at, ZERO)))
+            for at, (size, stride) in enumerate(zip(op.sizes, contiguous_strides(op.sizes), strict=True))
+        ]
+        serial, columns = (
+            collapse([loops[at] for at in chosen] or [single(2)], launch.scope)
+            for chosen in ([at for at in range(len(loops)) if at not in whole], sorted(whole))
+        )
+        nested = [*serial, single(2), *columns]
+        none = braces([ZERO] * len(nested), cpp)
+        space = (
+            f"ait::indexed_space({sizes(nested, cpp)}, {steps(nested, 0, cpp)}, {steps(nested, 1, cpp)}, "
+            f"{{{', '.join(['static_cast<const int32_t*>(nullptr)'] * len(dims))}}}, "
+            f"{{{', '.join([none] * len(dims))}}}, {braces((y.type.dims[d] for d in dims), cpp)}, "
+            f"{braces((y.strides[d] for d in dims), cpp)})"
+        )
+        kind = f"ait::{op.kind.data.capitalize()}Element"
+        body = (
+            f"return ait::gpu::scatter_ordered<{kind}, {len(serial)}, 1>(ctx, {space}, {values.made()}, {y.name}, "
+            f"{keys.name}, {places.name}, {values.in_words()});\n"
+        )
+        headers = (launch.header("scatter_sorted"), launch.header("loops"))
+        return Emission(headers, CppText(values.definition()), CppText(body))
+
+
+class Values:
+    """The functor that computes the values of a scatter from an offset in the space."""
+
+    def __init__(self, launch: Launch[ScatterLoopsOp]) -> None:
+        op = launch.op
+        nest = nest_of_values(op)
+        assert nest is not None, "the kernel matches"
+        self.launch, self.nest, self.inputs = launch, nest, launch.ins[op.FIRST_INPUT :]
+        self.element = element_type(op.values_type.element_type)
+        last = len(op.sizes) - 1
+        is_lane = nest.axes and op.sizes[last] is not ONE and last in int_list(op.kept)
+        self.lane: Axis | None = nest.axes[-1] if is_lane else None
+        self.lanes = 16 // BY_IR[op.values_type.element_type].bytes
+        self.index = "int64_t" if is_wide(nest) else "int32_t"
+        self.numbers = Numbers()
+        self.body = Body.of(nest, "gpu", self.numbers)
+        self.body.clamps = True
+        self._print()
+
+    def _print(self) -> None:
+        body, lines = self.body, self.body.lines
+        names = {axis: body.variable(axis) for axis in self.nest.axes}
+        lines.add(f"using Index = {self.index};")
+        if names:
+            rest = body.new("rest")
+            lines.add(f"Index {rest} = static_cast<Index>(offset);")
+            first, *inner = self.nest.axes
+            for axis in reversed(inner):
+                size = self.numbers.text(axis.count)
+                lines.add(
+                    f"const Index {names[axis]} = ait::remainder<Index>({rest}, {size});",
+                    f"{rest} = ait::quotient<Index>({rest}, {size});",
+                )
+            lines.add(f"const Index {names[first]} = {rest};")
+        if self.lane is not None:
+            body.lane, body.lanes = self.lane.name, self.lanes
+        (value,) = self.nest.yields
+        place = "0" if self.lane is None else "j"
+        body.print_nodes(
+            self.nest.nodes,
+            lambda: [f"result[{place}] = ait::convert<{self.element}>({body.ref(value)});"],
+            [value],
+            each=True,
+        )
+
+    def definition(self) -> str:
+        """The C++ of the functor's type."""
+        fields = [f"const {element_type(a.type.element_type)}* input{i};" for i, a in enumerate(self.inputs)]
+        fields += [f"{self.index} {name};" for name in self.numbers.names.values()]
+        text = "".join(
+            line if line.startswith("#") else f"    {line}" for line in self.body.lines.text().splitlines(True)
+        )
+        axes = f"{comment(text_of)}\n" if (text_of := axes_text(self.nest)) else ""
+        return (
+            f"{comment('Computes neighbouring values from an offset in the space on.')}\n{axes}struct values_@ID@ {{\n"
+            + "".join(f"  {field}\n" for field in fields)
+            + f"  template <int kLanes>\n  __device__ __forceinline__ void load(int64_t offset, {self.element} "
+            f"(&result)[kLanes]) const {{\n{text}  }}\n}};\n"
+        )
+
+    def made(self) -> str:
+        """The functor, from the arguments of the launch."""
+        given = [a.name for a in self.inputs]
+        given += [f"static_cast<{self.index}>({self.launch.cpp(e)})" for e in self.numbers.names]
+        return f"values_@ID@{{{', '.join(given)}}}"
+
+    def in_words(self) -> str:
+        """Whether neighbours may be computed together: operands that are read in words begin on one."""
+        if self.lane is None:
+            return "false"
+        checks: dict[str, None] = {}
+        for read, lane in self.body.vectors:
+            checks[f"ait::gpu::is_aligned<{self.lanes}>({self.inputs[read.tensor].name})"] = None
+            if picked(self.nest, read, lane, self.lanes) is None:
+                for e in alignment(self.nest, read, lane, self.lanes) or []:
+                    if not self.nest.around.divisible(e, self.lanes):
+                        checks[f"{self.launch.cpp(e)} % {self.lanes} == 0"] = None
+        return " && ".join(checks) or "true"
+
+
+KERNELS = (ScatterLoopsKernel(),)
