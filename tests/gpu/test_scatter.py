@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+import ait_mlir
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from tests.kernels.harness import Library
@@ -26,3 +29,36 @@ def test_scatters_in_a_given_order_have_the_bits_of_one_place_after_the_other(tm
     for name, case in cases.items():
         if name != "order":
             check_ordered(library, cases["order"], case, (1, 40, 300, 4096, 4100, 20000))
+
+
+class Layers(nn.Module):
+    """Three layers over the edges of a graph, which add scaled rows, add rows by a repeated index, and take maxima."""
+
+    def __init__(self, edges: torch.Tensor, is_input: bool) -> None:
+        super().__init__()
+        self.near, self.is_input = nn.ModuleList(nn.Linear(24, 24) for _ in range(3)), is_input
+        self.register_buffer("edges", edges)
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        edges = edges if self.is_input else self.edges
+        y = self.near[0](x)
+        x = torch.zeros_like(x).index_add(0, edges[1], y[edges[0]] * scale[:, None])
+        y = self.near[1](x)[edges[0]]
+        x = x + torch.zeros_like(x).scatter_add(0, edges[1][:, None].expand_as(y), y)
+        y = self.near[2](x)[edges[0]]
+        return x.index_reduce(0, edges[1], y, "amax")
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+@pytest.mark.parametrize("count", [3000, 9000])
+def test_layers_over_the_edges_of_a_graph(count: int, is_input: bool) -> None:
+    torch.manual_seed(0)
+    inputs = torch.randn(700, 24), torch.randint(700, (2, count)), torch.rand(count)
+    model = Layers(inputs[1], is_input).eval()
+    with torch.no_grad():
+        want = model.double()(inputs[0].double(), inputs[1], inputs[2].double()).float()
+    given = tuple(t.cuda() for t in inputs)
+    compiled = ait_mlir.compile(model.float().cuda(), given, target="cuda")
+    found = compiled(*given)
+    torch.testing.assert_close(found.cpu(), want, rtol=1e-3, atol=1e-3)
+    assert torch.equal(found, compiled(*given))
