@@ -101,8 +101,8 @@ class Tensor:
         self.name = name
         self.strides = self._laid_out(strides)
         self.is_output = is_output
-        self.sources.update(src_ops or ())
-        self.users.update(dst_ops or ())
+        self.sources.update(_operators(src_ops, "src_ops", name))
+        self.users.update(_operators(dst_ops, "dst_ops", name))
         self.depth = max((1 + op.depth for op in self.sources), default=0)
         given = {
             "is_view_of": is_view_of,
@@ -312,6 +312,14 @@ def aligned_size(shape: Sequence[DimLike], dtype: str, alignment: int = 64) -> i
     for dim in shape:
         size *= as_dim(dim).upper_bound()
     return -(-size // alignment) * alignment
+
+
+def _operators(given: object, role: str, name: str | None) -> list[Operator]:
+    """The operators that `src_ops` or `dst_ops` of a new tensor names; `BuildError` for anything else."""
+    ops: list[Any] = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(cast(Any, given))
+    if given is None or all(hasattr(op, "depth") for op in ops):
+        return [] if given is None else ops
+    raise BuildError(f"{role} of tensor {name!r} is {given!r}, expected operators; dtype= names an element type")
 
 
 def handle_of(value: SSAValue) -> Tensor | None:

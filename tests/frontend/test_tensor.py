@@ -155,6 +155,8 @@ def test_data_fit_by_their_bytes():
         (lambda: Tensor(shape=["batch"]), "a dim is an int, an IntVar or an IntImm"),
         (lambda: Tensor(shape=[1 << 30, 1 << 30]), "2\\^48 bytes"),
         (lambda: Tensor(shape=[], dtype="int64", value=0.5), "cannot be 0.5"),
+        (lambda: Tensor([4], "x", "float16"), "^src_ops of tensor 'x' is 'float16', expected operators; dtype="),
+        (lambda: Tensor([4], "x", 5), "^src_ops of tensor 'x' is 5, expected operators"),
     ],
 )
 def test_bad_tensors(make, message):
