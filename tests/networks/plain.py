@@ -114,7 +114,7 @@ def relative_positions(x: Any, m: Any) -> Any:
     """arXiv:1803.02155"""
     q, k, v = (heads(part) for part in m["qkv"](x).chunk(3, -1))
     n = x.shape[1]
-    places = torch.arange(n)
+    places = torch.arange(n, device=x.device)
     apart = (places[:, None] - places[None]).clamp(-8, 8) + 8
     bias = torch.einsum("bhid,ijd->bhij", q, m["table"](apart))
     return m["out"](((q @ k.mT + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))
@@ -123,11 +123,11 @@ def relative_positions(x: Any, m: Any) -> Any:
 def retention(x: Any, m: Any) -> Any:
     """arXiv:2307.08621"""
     q, k, v = (heads(part) for part in m["qkv"](x).chunk(3, -1))
-    places = torch.arange(x.shape[1])
+    places = torch.arange(x.shape[1], device=x.device)
     apart = places[:, None] - places[None]
-    decay = 1 - 2.0 ** -(5 + torch.arange(4.0))
+    decay = 1 - 2.0 ** -(5 + torch.arange(4.0, device=x.device))
     kept = torch.where(apart >= 0, decay[:, None, None] ** apart.clamp(min=0), 0.0)
-    y = ((q @ k.mT) * kept) @ v
+    y = ((q @ k.mT) * kept.to(x.dtype)) @ v
     return m["out"](F.group_norm(y.transpose(1, 2).flatten(2).flatten(0, 1), 4).view_as(x) * F.silu(m["gate"](x)))
 
 
@@ -176,8 +176,8 @@ def diagonal_states(x: Any, m: Any) -> Any:
     """arXiv:2206.11893: a convolution with a kernel of exponentials"""
     n = x.shape[1]
     decay = torch.exp(-F.softplus(m["decay"].weight[:, 0]))
-    kernel = decay[:, None] ** torch.arange(n)
-    places = torch.arange(n)[:, None] - torch.arange(n)
+    kernel = decay[:, None] ** torch.arange(n, device=x.device)
+    places = torch.arange(n, device=x.device)[:, None] - torch.arange(n, device=x.device)
     matrix = torch.where(places >= 0, kernel[:, places.clamp(min=0)], 0)
     return m["out"](F.gelu(torch.einsum("dij,bjd->bid", matrix, x)))
 
@@ -273,7 +273,7 @@ def set_transformer(x: Any, m: Any) -> Any:
 
 def pointer(x: Any, m: Any) -> Any:
     """arXiv:1506.03134: three steps that point at places"""
-    state, hidden = x.mean(1), torch.zeros(x.shape[0], x.shape[1], dtype=torch.bool)
+    state, hidden = x.mean(1), torch.zeros(x.shape[0], x.shape[1], dtype=torch.bool, device=x.device)
     found = []
     for _ in range(3):
         state = m["cell"](state, state)
@@ -307,12 +307,18 @@ def highway(x: Any, m: Any) -> Any:
 
 def kolmogorov_arnold(x: Any, m: Any) -> Any:
     """arXiv:2404.19756, with bumps in place of splines"""
-    bumps = torch.exp(-((x[..., None] - torch.linspace(-2, 2, 6)) ** 2))
-    return m["out"](bumps.flatten(-2)) + m["base"](F.silu(x))
+    bumps = torch.exp(-((x[..., None] - torch.linspace(-2, 2, 6, device=x.device)) ** 2))
+    return m["out"](bumps.flatten(-2).to(x.dtype)) + m["base"](F.silu(x))
+
+
+def distances(a: Any, b: Any) -> Any:
+    """In f32 for f16, of which PyTorch has none on a card."""
+    wide = torch.promote_types(a.dtype, torch.float32)
+    return torch.cdist(a.to(wide), b.to(wide)).to(a.dtype)
 
 
 def prototypes(x: Any, m: Any) -> Any:
-    return -torch.cdist(x, m["points"].weight[None].expand(x.shape[0], -1, -1))
+    return -distances(x, m["points"].weight[None].expand(x.shape[0], -1, -1))
 
 
 def contrast(x: Any, m: Any) -> Any:
@@ -324,14 +330,14 @@ def graph_attention(x: Any, m: Any) -> Any:
     """arXiv:1710.10903 on a graph of places at most 2 apart"""
     h = m["value"](x)
     scores = F.leaky_relu(m["source"](h) + m["target"](h).mT, 0.2)
-    places = torch.arange(x.shape[1])
+    places = torch.arange(x.shape[1], device=x.device)
     near = (places[:, None] - places[None]).abs() <= 2
     return F.elu(torch.where(near, scores, -torch.inf).softmax(-1) @ h)
 
 
 def graph_convolution(x: Any, m: Any) -> Any:
     """arXiv:1609.02907 with the nearest neighbours as edges"""
-    apart = torch.cdist(x, x)
+    apart = distances(x, x)
     near = (apart <= apart.median(-1, keepdim=True).values).to(x.dtype)
     degree = near.sum(-1, keepdim=True).rsqrt()
     return F.relu((degree * near * degree.mT) @ m["out"](x))
@@ -354,9 +360,12 @@ def energy(x: Any, m: Any) -> Any:
 def rotated(x: Any, m: Any) -> Any:
     """Attention with rotations as complex numbers."""
     q, k, v = (heads(part) for part in m["qkv"](x).chunk(3, -1))
-    angles = torch.outer(torch.arange(x.shape[1]).float(), 100.0 ** -(torch.arange(2.0) / 2))
+    wide = torch.promote_types(x.dtype, torch.float32)
+    places, pairs = (torch.arange(n, device=x.device, dtype=wide) for n in (x.shape[1], 2))
+    angles = torch.outer(places, 100.0 ** -(pairs / 2))
     turn = torch.polar(torch.ones_like(angles), angles)
-    q, k = (torch.view_as_real(torch.view_as_complex(p.unflatten(-1, (-1, 2))) * turn).flatten(-2) for p in (q, k))
+    q, k = (torch.view_as_complex(p.to(wide).unflatten(-1, (-1, 2))) * turn for p in (q, k))
+    q, k = (torch.view_as_real(p).flatten(-2).to(x.dtype) for p in (q, k))
     return m["out"](attend(q, k, v))
 
 
@@ -419,8 +428,10 @@ def masked_mean(x: Any, m: Any) -> Any:
 
 
 def sinusoids(x: Any, m: Any) -> Any:
-    at = torch.arange(x.shape[1])[:, None] * torch.exp(torch.arange(0, D, 2) * (-math.log(1e4) / D))
-    return m["layer"](m["table"](x) + torch.stack([at.sin(), at.cos()], -1).flatten(1))
+    places, pairs = torch.arange(x.shape[1], device=x.device), torch.arange(0, D, 2, device=x.device)
+    at = places[:, None] * torch.exp(pairs * (-math.log(1e4) / D))
+    rows = m["table"](x)
+    return m["layer"](rows + torch.stack([at.sin(), at.cos()], -1).flatten(1).to(rows.dtype))
 
 
 # ** images **

@@ -166,6 +166,12 @@ def _distances(a: Any, b: Any, p: float = 2.0, compute_mode: int | None = None) 
     return (widths.mT - 2 * (a @ b.mT) + lengths).clamp(min=0).sqrt()
 
 
+def _gru_cell(x: Any, hidden: Any, of_x: Any, of_hidden: Any, bias_x: Any = None, bias_hidden: Any = None) -> Any:
+    """`torch.gru_cell`: on a CUDA card PyTorch calls a kernel of which its trace does not know the shapes."""
+    linear = torch.nn.functional.linear
+    return composed.gru_cell(linear(x, of_x, bias_x), linear(hidden, of_hidden, bias_hidden), hidden)[0]
+
+
 def _first_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
     """`function` with only its first result."""
     return lambda *args, **kwargs: function(*args, **kwargs)[0]
@@ -197,6 +203,7 @@ def compositions() -> Generator[None]:
         aten.fake_quantize_per_tensor_affine.default: _first_of(composed.fake_quantize),
         aten.fake_quantize_per_tensor_affine.tensor_qparams: _first_of(composed.fake_quantize),
         aten.fake_quantize_per_channel_affine.default: _first_of(composed.fake_quantize_channels),
+        aten.gru_cell.default: _gru_cell,
         aten.kron.default: _kronecker,
         aten.vander.default: _vandermonde,
         aten.linalg_vander.default: _powers,
