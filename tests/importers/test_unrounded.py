@@ -78,6 +78,20 @@ class Few(torch.nn.Module):
         ]
 
 
+class Weighted(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.add(x, N, alpha=0.3), torch.sub(x, 1.7, alpha=-0.7), torch.add(x, x.abs(), alpha=0.3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+def test_the_product_of_a_number_and_its_weight_is_not_rounded(dtype: torch.dtype) -> None:
+    """PyTorch's vectors of 32 elements, and a rest of them, do not round it; elements without a vector do."""
+    x = torch.randn(3200).to(dtype)
+    got = ait_mlir.compile(Weighted().eval(), (x,), target="cpu")(x)
+    for a, b in zip(got, Weighted()(x), strict=True):
+        assert torch.equal(torch.as_tensor(a), b)
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_compiled_operations_have_the_elements_of_pytorch(size: int, few: Any) -> None:
     given = torch.randn(size).half(), torch.randn(size).bfloat16()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
 from xdsl.ir import SSAValue
@@ -50,9 +50,14 @@ def binary(op: type[AitOp], swapped: bool = False) -> Row:
         is_wide = op in (ait.MulOp, ait.DivOp) or (op in (ait.AddOp, ait.SubOp) and not on_cpu)
         take = term if is_wide else operand
         element = f32 if any(_is_beyond(c, name, is_wide) for name in ("self", "other", "alpha")) else c.element
-        a, b = (take(c, name, element) for name in (("other", "self") if swapped else ("self", "other")))
+        first, second = ("other", "self") if swapped else ("self", "other")
+        a, b = (take(c, name, element) for name in (first, second))
         if c["alpha"] not in (None, 1):
-            b = c.w.mul(b, take(c, "alpha", element))
+            factors = c[second], c["alpha"]
+            if c.element in (f16, bf16) and all(isinstance(x, int | float) for x in factors):  # their product has f32
+                b = c.w.number(prod(x if is_wide else stored(x, c.element) for x in factors), element)
+            else:
+                b = c.w.mul(b, take(c, "alpha", element))
         return spread(c.w.cast(c.w.op(op, a, b), c.element), c.dims)
 
     return row
