@@ -155,7 +155,7 @@ def test_a_float_that_the_code_must_know_is_compiled_a_few_times():
     fast = torch.compile(FLOATS["slope"], backend="ait")
     for i in range(MOST_VARIANTS + 1):
         fast(X, 0.1 + i)
-    with pytest.warns(FallbackWarning, match=f"compiled for {MOST_VARIANTS} values of its floats") as told:
+    with pytest.warns(FallbackWarning, match=f"compiled for {MOST_VARIANTS} values of its numbers") as told:
         for i in range(3):
             torch.testing.assert_close(fast(X, 50.0 + i), FLOATS["slope"](X, 50.0 + i))
     assert sum(w.category is FallbackWarning for w in told) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,10 +68,32 @@ def unproved_guards(program: Any, table: DimTable) -> list[str]:
     Conditions that a size is not 1 are left out: PyTorch asks them to find out whether a dim broadcasts, and dims here
     never do.
     """
-    sizes = (s for n in program.graph.nodes for s in getattr(n.meta.get("val"), "shape", ()) if not isinstance(s, int))
-    environment = next((size.node.shape_env for size in sizes), None)
+    environment = _environment(program)
     guards = [environment.simplify(guard.expr) for guard in environment.guards] if environment is not None else []
     return list(dict.fromkeys(str(guard) for guard in guards if not _is_true(guard, table)))
+
+
+def multiples(program: Any) -> dict[str, int]:
+    """For the symbols that must be multiples of a number by the conditions of a program's trace, that number."""
+    found: dict[str, int] = {}
+    if (environment := _environment(program)) is None:
+        return found
+    for guard in environment.guards:
+        condition = environment.replace(guard.expr)
+        is_equality = condition.is_Relational and condition.rel_op == "=="
+        remainder, *others = condition.args if is_equality else (condition,)
+        if others != [0] or type(remainder).__name__ not in ("Mod", "PythonMod"):
+            continue
+        factor, quotient = (remainder.args[0] / remainder.args[1]).as_coeff_Mul()  # without common factors
+        if quotient.is_Symbol and factor.is_Rational:
+            found[str(quotient)] = math.lcm(found.get(str(quotient), 1), int(factor.q))
+    return {symbol: by for symbol, by in found.items() if by > 1}
+
+
+def _environment(program: Any) -> Any:
+    """PyTorch's record of the symbols of a program; None if it has none."""
+    sizes = (s for n in program.graph.nodes for s in getattr(n.meta.get("val"), "shape", ()) if not isinstance(s, int))
+    return next((size.node.shape_env for size in sizes), None)
 
 
 def written(w: ImportWriter, condition: Any, table: DimTable) -> SSAValue:

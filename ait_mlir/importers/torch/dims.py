@@ -38,12 +38,12 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 class DimRequired(Exception):
     """An operation requires that a symbol, which is free in PyTorch's program, equals an expression of other symbols or
-    has a smaller maximum.
+    has a smaller range.
     """
 
-    def __init__(self, symbol: str, value: Expr | None = None, most: int = MAX_DIM) -> None:
-        super().__init__(f"{symbol} must be {f'at most {most}' if value is None else value}")
-        self.symbol, self.value, self.most = symbol, value, most
+    def __init__(self, symbol: str, value: Expr | None = None, least: int = 0, most: int = MAX_DIM) -> None:
+        super().__init__(f"{symbol} must be {f'from {least} to {most}' if value is None else value}")
+        self.symbol, self.value, self.least, self.most = symbol, value, least, most
 
 
 @dataclass
@@ -53,13 +53,18 @@ class Required:
     defined: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """Expressions over symbols that take the place of other symbols."""
     most: dict[str, int] = field(default_factory=dict[str, int])
+    from_least: dict[str, int] = field(default_factory=dict[str, int])
+    """Minima, of symbols with a declared one, too."""
     least: Mapping[str, int] = field(default_factory=dict[str, int])
     """The least values of symbols whose dims have no declared minimum."""
+    multiples: Mapping[str, int] = field(default_factory=dict[str, int])
+    """For symbols that are multiples of a number, that number."""
 
     def add(self, found: DimRequired) -> None:
         """Add the requirement of an operation."""
         if found.value is None:
             self.most[found.symbol] = min(found.most, self.most.get(found.symbol, MAX_DIM))
+            self.from_least[found.symbol] = max(found.least, self.from_least.get(found.symbol, 0))
             return
         self.defined = {s: value.substitute({found.symbol: found.value}) for s, value in self.defined.items()}
         self.defined[found.symbol] = found.value
@@ -79,15 +84,31 @@ class DimTable:
         self._scope: Scope | None = None
         self._converted: dict[Any, Expr] = {}
         self._defined: dict[str, Expr] = dict(required.defined) if required else {}
+        self._parts: dict[str, tuple[int, str]] = {}
+        """For a symbol that is a multiple of a number: the number, and the symbol of the quotient."""
         self._most: dict[str, int] = dict(required.most) if required else {}
+        self._from_least: dict[str, int] = dict(required.from_least) if required else {}
         self.least: Mapping[str, int] = required.least if required else {}
-        self._examples: Mapping[str, int] = examples or {}
+        self._examples: dict[str, int] = dict(examples or {})
+        for symbol, by in required.multiples.items() if required else ():
+            self._divide(symbol, by)
+
+    def _divide(self, symbol: str, by: int) -> None:
+        """Define a symbol as a multiple of a number, unless it is defined."""
+        if symbol not in self._defined:
+            by, part = self._parts[symbol] = by, f"{symbol}_by_{by}"
+            self._defined[symbol] = (by * sym(part)).substitute(self._defined)
+            if symbol in self._examples:
+                self._examples[part] = self._examples[symbol] // by
 
     def declare(self, symbol: str, name: str, lo: int, hi: int, hints: Sequence[int] = ()) -> None:
         """Give a symbol its name and range; a second declaration changes nothing."""
         if (symbol := self.chief(symbol)) in self._defined:
+            if symbol in self._parts:
+                by, part = self._parts[symbol]
+                self.declare(part, f"{name}_by_{by}", -(-lo // by), hi // by)
             return
-        hi = min(hi, self._most.get(symbol, hi))
+        lo, hi = max(lo, self._from_least.get(symbol, lo)), min(hi, self._most.get(symbol, hi))
         if (known := self._dims.get(symbol)) is not None:
             low, high = max(known.lo, lo), min(known.hi, hi)
             if low <= high:  # a dim has the range common to all its symbols
@@ -116,6 +137,8 @@ class DimTable:
         a, b = self.chief(a), self.chief(b)
         if a != b:
             self._defined[b] = sym(a)
+            if b in self._parts:
+                self._divide(a, self._parts.pop(b)[0])
 
     def chief(self, symbol: str) -> str:
         """The symbol that represents all symbols equal to this one."""
@@ -148,7 +171,11 @@ class DimTable:
             raise found[0]
 
     def require_room(self, size: Expr, extent: Expr) -> None:
-        """Raise `DimRequired` for a size that fits into `extent` in the example, but is not proved to fit always."""
+        """Raise `DimRequired` for a size that fits into `extent` in the example, but is not proved to fit always.
+
+        An extent that is a dim becomes at least as large as in the example. Of a sum of dims, the largest gets the room
+        that the others leave; they become at most as large as in the example.
+        """
         if not self._examples or self.scope().le(size, extent):
             return
         env = {d.name: self._examples[symbol] for symbol, d in self._dims.items() if symbol in self._examples}
@@ -157,10 +184,20 @@ class DimTable:
         if size.evaluate(env) == extent.evaluate(env):
             self.require_equal(size, extent)
         symbols = {d.name: symbol for symbol, d in self._dims.items()}
-        room, (name, *others) = extent.as_int(), sorted(size.symbols)
-        rest = (size - sym(name)).as_int()
-        if room is not None and rest is not None and not others and self._dims[symbols[name]].lo <= room - rest:
-            raise DimRequired(symbols[name], most=room - rest)
+        *others, largest = sorted(size.symbols, key=lambda name: env[name])
+        rest, room = (size - total(map(sym, size.symbols))).as_int(), extent.evaluate(env)
+        behind = (extent - total(map(sym, extent.symbols))).as_int()
+        if rest is None or behind is None or extent.symbols & size.symbols or size.evaluate(env) > room:
+            return
+        for name in sorted(extent.symbols):
+            if self._dims[symbols[name]].lo < env[name]:
+                raise DimRequired(symbols[name], least=env[name])
+        for name in others:
+            if env[name] < self._dims[symbols[name]].hi:
+                raise DimRequired(symbols[name], most=env[name])
+        most = room - rest - sum(env[name] for name in others)
+        if self._dims[symbols[largest]].lo <= most:
+            raise DimRequired(symbols[largest], most=most)
 
     def bind(self, symbol: str, upper: Expr) -> None:
         """Give a name and an upper bound to the symbol of a size that an operation binds."""

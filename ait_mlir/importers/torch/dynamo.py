@@ -38,7 +38,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 }
 """The modes of `torch.compile`, as options."""
 MOST_VARIANTS = 8
-"""How many times a graph is compiled for different values of the floats that its code must know, and with these, for
+"""How many times a graph is compiled for different values of the numbers that its code must know, and with these, for
 sizes outside of the ranges compiled before.
 """
 LEAST_ROOM = 16
@@ -99,7 +99,8 @@ class Graph:
 
     Floats of Python are arguments of the graph. Those that kernels can read are inputs of the compiled part; for the
     values of the others, such as the epsilon of a norm, it is compiled again. Integers that kernels can read are
-    inputs, too; others become dims, which are not negative.
+    inputs, too; others become dims, which are not negative. If no graph with these dims can be compiled, it is compiled
+    again for the values of integers, too.
     """
 
     def __init__(
@@ -116,8 +117,9 @@ class Graph:
         self._how = options, load, freeze
         holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         floats = [i for i, (n, x) in enumerate(zip(holders, example_inputs, strict=True)) if is_number_input(n, x)]
+        integers = [i for i, x in enumerate(example_inputs) if not hasattr(x, "shape") and _is_no_size(holders, i)]
         self._fixed = [i for i in floats if not may_vary(holders[i])]
-        self._variants: dict[tuple[float, ...], Variants] = {}
+        self._variants: dict[tuple[int | float, ...], Variants] = {}
         self._largest: dict[tuple[int, int], int] = {}
         """The largest size for which the graph was compiled, by position of the argument and axis."""
         self._warned = False
@@ -127,6 +129,7 @@ class Graph:
         ways = [(self._fixed, True)]
         ways += [(floats, True)] if self._fixed != floats else []
         ways += [(floats, False)] if any(not hasattr(x, "shape") for x in example_inputs) else []
+        ways += [(sorted({*floats, *integers}), False)] if integers else []
         for n, (self._fixed, self._reads_integers) in enumerate(ways):
             try:
                 self._compile(example_inputs)
@@ -169,11 +172,11 @@ class Graph:
         return found
 
     def _variants_for(self, args: Sequence[Any]) -> Variants | None:
-        """The compiled parts for these floats; None if there are none."""
-        key = tuple(float(args[i]) for i in self._fixed)
+        """The compiled parts for these numbers; None if there are none."""
+        key = tuple(_number(args[i]) for i in self._fixed)
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
-                self._call_falls_back(None, f"it was compiled for {MOST_VARIANTS} values of its floats before")
+                self._call_falls_back(None, f"it was compiled for {MOST_VARIANTS} values of its numbers before")
                 return None
             try:
                 self._compile(args)
@@ -183,10 +186,10 @@ class Graph:
         return self._variants[key] if self._variants[key].parts else None
 
     def _compile(self, args: Sequence[Any]) -> None:
-        """Add a part for these floats and sizes. A free dim has room for 4,096, or, if the graph cannot be compiled so,
-        for about twice the largest size of a call.
+        """Add a part for these numbers and sizes. A free dim has room for 4,096, or, if the graph cannot be compiled
+        so, for about twice the largest size of a call.
         """
-        numbers = {i: float(args[i]) for i in self._fixed}
+        numbers = {i: _number(args[i]) for i in self._fixed}
         for place, size in _sizes_of(args):
             self._largest[place] = max(size, self._largest.get(place, 0))
         rooms = {place: max(LEAST_ROOM, 1 << (2 * size - 1).bit_length()) for place, size in self._largest.items()}
@@ -241,7 +244,7 @@ class Part:
         self,
         graph: Any,
         example_inputs: Sequence[Any],
-        numbers: Mapping[int, float],
+        numbers: Mapping[int, int | float],
         most: Mapping[tuple[int, int], int],
         reads_integers: bool,
         options: CompileOptions,
@@ -254,7 +257,11 @@ class Part:
         inner = {i: tensors[i] for i in weights if freeze or is_code(tensors[i])}
         self._extents = {i: _extent(tensors[i]) for i in weights}
         self._taken = [i for i in tensors if i not in inner]
-        given = {i: _source(holders, i, self._taken) for i, x in enumerate(example_inputs) if not hasattr(x, "shape")}
+        given = {
+            i: _source(holders, i, self._taken)
+            for i, x in enumerate(example_inputs)
+            if not hasattr(x, "shape") and i not in numbers
+        }
         self._numbers = [i for i, source in given.items() if source is None]
         """The positions of integer arguments that are not the size of a tensor: each becomes the size of an empty
         tensor, or is held by a tensor.
@@ -379,7 +386,9 @@ class _Number:
 
 def _bound_class() -> Any:
     class Autocasting(torch.fx.Interpreter):
-        """Runs a graph of dynamo: enters the autocasts that the graph names, and writes layers as their parts."""
+        """Runs a graph of dynamo: enters the autocasts that the graph names, writes layers as their parts, and runs
+        what a training would compute again.
+        """
 
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
             if target is torch.amp.autocast_mode._enter_autocast:
@@ -389,6 +398,8 @@ def _bound_class() -> Any:
                 return entered
             if target is torch.amp.autocast_mode._exit_autocast:
                 return args[0].__exit__(None, None, None)
+            if target is torch.ops.higher_order.tag_activation_checkpoint:
+                return Autocasting(args[0]).run(*args[1:])
             return torch.fx.Interpreter.call_function(self, OPERATIONS.get(target, target), args, kwargs)
 
     class Bound(torch.nn.Module):
@@ -400,7 +411,7 @@ def _bound_class() -> Any:
             count: int,
             weights: Mapping[int, Any],
             sizes: Mapping[int, tuple[int, int | None]],
-            numbers: Mapping[int, float],
+            numbers: Mapping[int, int | float],
             taken: Sequence[int],
             moved: Collection[int],
         ) -> None:
@@ -416,7 +427,7 @@ def _bound_class() -> Any:
                 else:
                     self.register_buffer(self.names[i], held)
             self.sizes = dict(sizes)
-            self.numbers = {i: _Number(value) for i, value in numbers.items()}
+            self.numbers = {i: v if isinstance(v, int) else _Number(v) for i, v in numbers.items()}
             self.taken = list(taken)
             self.moved = frozenset(moved)
 
@@ -492,6 +503,19 @@ def _source(holders: Sequence[Any], index: int, taken: Sequence[int]) -> tuple[i
             if isinstance(size, torch.SymInt) and str(size) == wanted:
                 return position, axis
     return None
+
+
+def _is_no_size(holders: Sequence[Any], index: int) -> bool:
+    """Whether the integer at `index` is no size of a tensor argument."""
+    tensors = [i for i, n in enumerate(holders) if isinstance(n.meta.get("example_value"), torch.Tensor)]
+    return _source(holders, index, tensors) is None
+
+
+def _number(value: Any) -> int | float:
+    """The value of an argument that is a number: an integer, that of its example in a trace, or a float in a tensor."""
+    if isinstance(value, torch.SymInt):
+        return int(value.node.hint)
+    return value if isinstance(value, int) else float(value)
 
 
 def _dynamic_axes(node: Any) -> dict[int, Any]:

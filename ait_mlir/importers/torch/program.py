@@ -20,7 +20,7 @@ from ait_mlir.dialects.ait.strided import are_apart, extent, is_contiguous
 from ait_mlir.dialects.ait.types import Shape, TensorType, tensor_type
 from ait_mlir.dims import DimError, const, product
 from ait_mlir.importers.torch.call import Call, NotSupported, bind, element_type
-from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted
+from ait_mlir.importers.torch.conditions import is_about_values, is_only_asserted, multiples
 from ait_mlir.importers.torch.conditions import written as written_condition
 from ait_mlir.importers.torch.constants import Stored, stored_value
 from ait_mlir.importers.torch.decomposition import is_choice, is_inlined, is_size, row_name, simpler, unused
@@ -82,7 +82,8 @@ def import_program(
     name, a dim is called after the input and axis where it first appears. `hints` are sizes to choose kernels for, by
     the name of the dim. Dims that an operation requires to be equal, such as the lengths of keys and values, become
     one. So do dims of inputs with the same name in `same_dims`. With `same_dims`, dims are also restricted to sizes
-    that suit an operation, as in the example; the caller runs calls of other sizes elsewhere. `most` has the maxima of
+    that suit an operation, as in the example, and to the multiples of a number that conditions of the trace demand; the
+    caller runs calls of other sizes elsewhere. `most` has the maxima of
     dims to which the program sets none, by leaf and axis; without it they are 4,096. Buffers and inputs that
     the program changes are donated inputs, which an output with the new value replaces. Raises `UnsupportedOps`, which
     lists everything that cannot be imported, and `ImportFailure`.
@@ -91,7 +92,7 @@ def import_program(
     """
     with quiet():
         program = simpler(program)
-    required = Required()
+    required = Required(multiples={} if same_dims is None else multiples(program))
 
     def run() -> Imported:
         while True:
@@ -103,7 +104,7 @@ def import_program(
     try:
         return run()
     except (UnsupportedOps, ImportFailure):
-        if not _may_be_empty(program):
+        if same_dims is None and not _may_be_empty(program):
             raise
     return _with_minima(run, required, examples_of(read_inputs(program)))
 
@@ -112,7 +113,7 @@ def _with_minima(run: Callable[[], Imported], required: Required, examples: Mapp
     """The import with the smallest minima of dims for which all operations can be imported, at most the example's
     sizes.
 
-    Only dims without a declared minimum are changed; their minimum would be 0.
+    Only dims without a declared minimum are changed; their minimum would be 0. In a graph of `torch.compile` all are.
     """
 
     def found(least: Mapping[str, int]) -> Imported | None:

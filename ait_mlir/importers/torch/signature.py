@@ -148,7 +148,8 @@ def declare_dims(
                     lo, hi = _bounds(ranges.get(str(symbol)), free)
                     if wrong := [hint for hint in hints.get(name, ()) if not lo <= hint <= hi]:
                         raise ImportFailure(f"hints: {name!r} has the hint {wrong[0]} outside its range {lo} to {hi}")
-                    lo = lo or min(table.least.get(str(symbol), 0), hi)  # a declared minimum stays
+                    least = min(table.least.get(str(symbol), 0), hi)
+                    lo = max(lo, least) if same is not None else lo or least  # a declared minimum stays
                     table.declare(str(symbol), name, lo, hi, hints.get(name, ()))
 
 
