@@ -331,6 +331,90 @@ def test_a_loop_over_chunks() -> None:
             np.testing.assert_allclose(found[name], want.numpy(), rtol=1e-6, atol=1e-6)
 
 
+def clamps_what_overflows(x, h):
+    """As encoders and decoders of `transformers` do in f16."""
+    x = x * 1e38
+    if x.dtype == torch.float64 and not torch.isfinite(x.float()).all():
+        most = 3e38
+        x = torch.clamp(x, min=-most, max=most)
+    return x, h
+
+
+def sets_on_both_sides(x, h):
+    if h.sum() > 0 or x.dim() == 2 or x.min() < -2:
+        y, h = x * 2, h + 1
+    else:
+        y = -x
+    if not isinstance(x, int) and (h.max() < 1 or h.min() < -1):
+        y = y + 1
+    return y, h
+
+
+@pytest.mark.parametrize("function", [clamps_what_overflows, sets_on_both_sides])
+def test_a_condition_by_values_chooses_what_both_sides_set(function) -> None:
+    code = function.__code__
+    given = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 8, dtype=torch.float64)
+    module = from_torch(Function(function).eval(), given, dynamic_shapes={"x": {1: SEQ}, "h": None})
+    assert function.__code__ is code
+    torch.manual_seed(0)
+    for length, by in ((1, 0.1), (3, 5), (3, -0.1), (9, 1)):
+        x, h = torch.randn(2, length, 8, dtype=torch.float64) * by, torch.rand(2, 8, dtype=torch.float64) * by
+        found = evaluate_graph(module.graph, {"x": x.numpy(), "h": h.numpy()}, module.constants, {"seq": length})
+        for (_, name), want in zip(module.outputs, function(x, h), strict=True):
+            np.testing.assert_allclose(found[name], want.numpy(), rtol=1e-6)
+
+
+def returns_early(x, h):
+    if h.sum() > 0:
+        return x
+    return x * 2
+
+
+def writes_in_place(x, h):
+    y = x * 1
+    z = x
+    if h.sum() > 0:
+        z = y.add_(1)
+    return y, z
+
+
+def sets_a_number(x, h):
+    n = 1
+    if h.sum() > 0:
+        n = 2
+    return x * n
+
+
+def sets_other_shapes(x, h):
+    if h.sum() > 0:
+        h = h[:1]
+    return h * 2
+
+
+@pytest.mark.parametrize("function", [returns_early, writes_in_place, sets_a_number, sets_other_shapes])
+def test_a_condition_by_values_that_is_no_choice_is_refused(function) -> None:
+    with pytest.raises(ImportFailure, match=r"decides by the values of a tensor|depends on a condition by the values"):
+        from_torch(Function(function).eval(), (torch.randn(2, 5, 8), torch.randn(2, 8)))
+
+
+class Counted(nn.Module):
+    """A buffer of a whole number, whose value Python may read, beside a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("times", torch.tensor(2))
+
+    def forward(self, x, h):
+        for t in range(x.shape[1]):
+            h = h / 2 + x[:, t]
+        return h * int(self.times)
+
+
+def test_a_loop_beside_a_buffer_that_python_reads() -> None:
+    given = torch.randn(2, 5, 8), torch.randn(2, 8)
+    assert "ait.scan" in str(from_torch(Counted().eval(), given, dynamic_shapes={"x": {1: SEQ}, "h": None}).module)
+
+
 def leaves_early(x, h):
     for t in range(x.shape[1]):
         if t > 3:

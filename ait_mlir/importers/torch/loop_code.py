@@ -1,4 +1,6 @@
-"""The code of a function with loops over dynamic dims converted to scans (`loops.py` says how)."""
+"""The code of a function with loops over dynamic dims converted to scans, and conditions by the values of tensors to
+choices (`loops.py` says how).
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,34 @@ def loop_at(tree: ast.AST, line: int) -> ast.For | None:
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
     loops = [node for node in loops if node.iter.lineno <= line <= (node.iter.end_lineno or line)]
     return next((node for node in loops if ast.unparse(node.iter).startswith("range(")), None)
+
+
+def condition_at(tree: ast.AST, line: int) -> ast.If | None:
+    """The `if` whose test is at this line; None if there is none, or if its sides do more than set variables.
+
+    ```python
+    if x.isinf().any():                  test, kept = x.isinf().any(), before(locals(), ["x"])
+        x = x.clamp(-9, 9)       ->      x = x.clamp(-9, 9)
+                                         x, = chosen(test, before(locals(), ["x"]), kept, ["x"])
+    ```
+    """
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    found = [node for node in found if node.test.lineno <= line <= (node.test.end_lineno or line)]
+    return next((node for node in found if all(map(_only_sets, [*node.body, *node.orelse]))), None)
+
+
+def _only_sets(statement: ast.stmt) -> bool:
+    """Whether a statement only sets variables; operations in place would also change what others see."""
+    if isinstance(statement, ast.Pass):
+        return True
+    if not isinstance(statement, ast.Assign):
+        return False
+    targets = [t for x in statement.targets for t in (x.elts if isinstance(x, ast.Tuple) else [x])]
+    nodes = list(ast.walk(statement.value))
+    names = [n.attr for n in nodes if isinstance(n, ast.Attribute)]
+    does_more = any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in nodes)
+    does_more |= any(name.endswith("_") and not name.startswith("_") for name in names)
+    return all(isinstance(target, ast.Name) for target in targets) and not does_more
 
 
 def loop_around(tree: ast.AST, line: int) -> ast.For | None:
@@ -125,6 +155,55 @@ class _Function(ast.NodeTransformer):
                 node.iter,
             )
         return _converted(node)
+
+    def visit_If(self, node: ast.If) -> Any:
+        return _choice(node) if node.lineno in self.lines else self.generic_visit(node)
+
+
+def _choice(node: ast.If) -> list[ast.stmt]:
+    """Statements that run both sides of a condition if it is a tensor, and choose the variables that they set."""
+    names = sorted(_written([*node.body, *node.orelse]))
+    test = f"_ait_test_{node.lineno}_{node.col_offset}"
+    values = f"{STEPS}.before(locals(), {names!r})"
+    made = _parse(
+        f"from ait_mlir.importers.torch import steps as {STEPS}\n"
+        f"{test}, _ait_kept = {ast.unparse(_logical(node.test, test))}, {values}\n"
+        f"if {STEPS}.is_tensor({test}):\n"
+        f"    _ait_then = {values}\n"
+        f"    {_tuple(names)} = _ait_kept\n"
+        f"    {_tuple(names)} = {STEPS}.chosen({test}, _ait_then, {values}, {names!r})\n"
+        f"elif {test}: pass\n"
+        f"else: pass",
+        node,
+    )
+    either = made[2]
+    assert isinstance(either, ast.If)
+    otherwise = either.orelse[0]
+    assert isinstance(otherwise, ast.If)
+    otherwise.body, otherwise.orelse = node.body, node.orelse
+    either.body[2:2] = [_copy(statement) for statement in node.orelse]
+    either.body[:0] = [_copy(statement) for statement in node.body]
+    return made
+
+
+def _logical(test: ast.expr, name: str) -> ast.expr:
+    """A condition whose `and`, `or` and `not` also take tensors, and leave out what Python leaves out."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _expression(f"{STEPS}.negated({ast.unparse(_logical(test.operand, name))})")
+    if not isinstance(test, ast.BoolOp):
+        return test
+    is_and = isinstance(test.op, ast.And)
+    first, *rest = test.values
+    found = _logical(first, f"{name}_0")
+    for i, value in enumerate(rest):
+        one, other = ast.unparse(found), ast.unparse(_logical(value, f"{name}_{i + 1}"))
+        ends, joined = ("is_false", "both") if is_and else ("is_true", "either")
+        found = _expression(f"{name} if {STEPS}.{ends}({name} := {one}) else {STEPS}.{joined}({name}, {other})")
+    return found
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _converted(loop: ast.For) -> list[ast.stmt]:
@@ -471,4 +550,4 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
     return found
 
 
-__all__ = ["compiled", "loop_around", "loop_at", "source", "substituted_rows"]
+__all__ = ["compiled", "condition_at", "loop_around", "loop_at", "source", "substituted_rows"]

@@ -17,33 +17,36 @@ for t in range(n):                       def step(carried, slices):
 Variables that the body reads before it writes them are carried; values appended to a list or written to `y[:, t]` are
 results of each step.
 
+A condition by the value of a tensor becomes a choice, if both sides only set variables (`loop_code.condition_at`).
+
 A loop with a known number of steps is unrolled by the trace. Forward substitution, which writes each row of a matrix in
 turn, is the exception: it becomes a few products of matrices (`loop_code.substituted_rows`).
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import inspect
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, cast
 
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.loop_code import compiled, loop_around, loop_at, source, substituted_rows
+from ait_mlir.importers.torch.loop_code import compiled, condition_at, loop_around, loop_at, source, substituted_rows
 from ait_mlir.importers.torch.steps import LoopError, is_dynamic
 from ait_mlir.importers.torch.tracing import TraceAgain
 
 
 class LoopFound(TraceAgain):
-    """A trace has met a loop over a dynamic dim."""
+    """A trace has met a loop over a dynamic dim, or a condition by the value of a tensor."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A function whose loops at some lines become scans."""
+    """A function whose loops at some lines become scans, and conditions choices."""
 
     functions: list[FunctionType]
     lines: frozenset[int]
@@ -105,13 +108,19 @@ class Loops:
         start = self.written[code, line]
         return start is not None and self._converts(code, start)
 
-    def _converts(self, code: CodeType, line: int) -> bool:
+    def chooses(self, code: CodeType, line: int) -> bool:
+        """Whether a condition that can become a choice is at this line; the next trace then converts it."""
+        return self._converts(code, line, condition_at)
+
+    def _converts(
+        self, code: CodeType, line: int, found_at: Callable[[ast.AST, int], ast.For | ast.If | None] = loop_at
+    ) -> bool:
         """Whether a loop that can be converted starts at this line; the next trace then converts it."""
         original = self.originals.get(code, code)
         known = self.converted.get(original)
         try:
             tree = source(original)
-            if tree is None or (loop := loop_at(tree, line)) is None:
+            if tree is None or (loop := found_at(tree, line)) is None:
                 return False
             lines = frozenset((*(known.lines if known else ()), loop.lineno))
             functions = known.functions if known else _functions(original)
@@ -132,20 +141,30 @@ _Mode: Any = torch.overrides.TorchFunctionMode
 
 
 class _RowsWatched(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A context for a trace that raises `LoopFound` where a loop of forward substitution writes its first row."""
+    """A context for a trace that raises `LoopFound` where a loop of forward substitution writes its first row, and
+    where the value of a tensor decides between two sides that can both be computed.
+    """
 
     def __init__(self, loops: Loops) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.loops = loops
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not torch.compiler.is_dynamo_compiling() and func is torch.Tensor.__setitem__:
-            frame = inspect.currentframe()
-            while frame is not None and frame.f_code.co_name == "__torch_function__":
-                frame = frame.f_back
+        if torch.compiler.is_dynamo_compiling() or func not in (torch.Tensor.__setitem__, torch.Tensor.__bool__):
+            return func(*args, **(kwargs or {}))
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_code.co_name == "__torch_function__":
+            frame = frame.f_back
+        if func is torch.Tensor.__setitem__:
             if frame is not None and self.loops.writes_rows(frame.f_code, frame.f_lineno):
                 raise LoopFound(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-        return func(*args, **(kwargs or {}))
+            return func(*args, **(kwargs or {}))
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception as error:  # the trace has no value
+            if frame is not None and self.loops.chooses(frame.f_code, frame.f_lineno):
+                raise LoopFound(f"{frame.f_code.co_filename}:{frame.f_lineno}") from error
+            raise
 
 
 def _functions(code: CodeType) -> list[FunctionType]:

@@ -88,6 +88,8 @@ class BufferNumbers(_Mode):  # pyright: ignore[reportUntypedBaseClass]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if torch.compiler.is_dynamo_compiling():  # the step of a loop: Dynamo would trace this function
+            return func(*args, **kwargs)
         if func in _READS and (found := self._value(args[0])) is not None:
             return self._read(args[0], found, func.__name__)
         result = func(*args, **kwargs)

@@ -266,14 +266,76 @@ def collected(before: Any, stacked: Any) -> Collected:
     return Collected([*_items(before), Rows(stacked)])
 
 
-class Unknown:
-    """Stands for a variable after a loop that does not carry it; any use is an error."""
+# ** conditions by the values of tensors **
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+
+def is_tensor(test: Any) -> bool:
+    """Whether the two sides of a condition must both be computed."""
+    return isinstance(test, torch.Tensor)
+
+
+def is_false(test: Any) -> bool:
+    """Whether Python leaves out the rest of an `and`."""
+    return not is_tensor(test) and not test
+
+
+def is_true(test: Any) -> bool:
+    """Whether Python leaves out the rest of an `or`."""
+    return not is_tensor(test) and bool(test)
+
+
+def negated(test: Any) -> Any:
+    """`not test`"""
+    return test.reshape(()).logical_not() if is_tensor(test) else not test
+
+
+def both(a: Any, b: Any) -> Any:
+    """`a and b`, of which `a` is no false value of Python."""
+    if not is_tensor(a) or not is_tensor(b):
+        return b if not is_tensor(a) or not b else a
+    return a.reshape(()).bool() & b.reshape(()).bool()
+
+
+def either(a: Any, b: Any) -> Any:
+    """`a or b`, of which `a` is no true value of Python."""
+    if not is_tensor(a) or not is_tensor(b):
+        return b if not is_tensor(a) or b else a
+    return a.reshape(()).bool() | b.reshape(()).bool()
+
+
+def before(variables: dict[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """The values of some variables."""
+    return tuple(variables[name] if name in variables else Unknown(name, _ON_ONE_SIDE) for name in names)
+
+
+def chosen(test: Any, then: Sequence[Any], otherwise: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """The values of variables that a condition sets: tensors are chosen by it, and others must be equal to be read."""
+    return tuple(
+        a
+        if a is b
+        else torch.where(test.reshape(()).bool(), a, b)
+        if is_tensor(a) and is_tensor(b) and a.dtype == b.dtype and _is_known_shape(a, b)
+        else Unknown(name, _ON_ONE_SIDE)
+        for a, b, name in zip(then, otherwise, names, strict=True)
+    )
+
+
+def _is_known_shape(a: Any, b: Any) -> bool:
+    return a.dim() == b.dim() and all(_is_known(m == n) for m, n in zip(a.shape, b.shape, strict=True))
+
+
+_AFTER_LOOP = "is read after the loop: set it before the loop, and read it in each step"
+_ON_ONE_SIDE = "depends on a condition by the values of a tensor: choose between tensors of one shape and dtype"
+
+
+class Unknown:
+    """Stands for a variable after a loop that does not carry it, or after a condition; any use is an error."""
+
+    def __init__(self, name: str, reason: str = _AFTER_LOOP) -> None:
+        self.name, self.reason = name, reason
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise LoopError(f"{self.name} is read after the loop: set it before the loop, and read it in each step")
+        raise LoopError(f"{self.name} {self.reason}")
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
