@@ -120,3 +120,16 @@ def test_distances_of_many_points_are_an_epilogue():
     found = launches(imported.module)
     assert [op for op, _, _ in found if op.startswith("gemm")] == ["gemm_rcr_mul_sub_add_relu_sqrt"]
     assert sum("300x200" in shapes for _, _, shapes in found) == 1
+
+
+def test_all_arguments_may_be_positional():
+    """As WavLM calls PyTorch's function."""
+    weight, out, x = torch.randn(3 * WIDTH, WIDTH), torch.randn(WIDTH, WIDTH), torch.randn(LENGTH, BATCH, WIDTH)
+    padding = torch.zeros(BATCH, LENGTH)
+    padding[:, -1] = -torch.inf
+    given = (x, x, x, WIDTH, HEADS, weight, None, None, None, False, 0.0, out, None, False, padding, False)
+    exact = nn.functional.multi_head_attention_forward(*given)
+    with heads_apart():
+        found = nn.functional.multi_head_attention_forward(*given)
+    assert found[1] is exact[1] is None
+    torch.testing.assert_close(found[0], exact[0], rtol=1e-4, atol=1e-4)

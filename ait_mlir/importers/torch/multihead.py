@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
@@ -45,11 +46,15 @@ def _of_heads(whole: Callable[..., Any]) -> Callable[..., Any]:
     added to keys and values, given keys, dropout, and a causal mask that is only a hint.
     """
 
+    names = list(inspect.signature(whole).parameters)
+
     @functools.wraps(whole)
     def forward(
         query: Any, key: Any, value: Any, width: int, heads: int, weight: Any, bias: Any, bias_k: Any, bias_v: Any,
-        zero: bool, dropout: float, out_weight: Any, out_bias: Any, training: bool = True, **rest: Any,
+        zero: bool, dropout: float, out_weight: Any, out_bias: Any, training: bool = True, *others: Any,
+        **rest: Any,
     ) -> Any:  # fmt: skip
+        rest |= zip(names[names.index("training") + 1 :], others, strict=False)
         given = (bias_k, bias_v, rest.get("static_k"), rest.get("static_v"))
         hint = rest.get("is_causal", False) and rest.get("attn_mask") is None
         if zero or training or hint or any(x is not None for x in given) or query.shape[-1] != width:
