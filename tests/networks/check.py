@@ -112,6 +112,16 @@ def compare(
     return results
 
 
+def _error_of_eager(model: torch.nn.Module, network: Network, place: Place) -> str:
+    """The error of a call in PyTorch; empty if there is none."""
+    try:
+        with torch.no_grad():
+            model(**place.given(network, *EXPORTED))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def _double(given: Arguments) -> Mapping[str, Any]:
     return {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
 
@@ -119,6 +129,7 @@ def _double(given: Arguments) -> Mapping[str, Any]:
 def check(network: Network, import_only: bool = False, place: Place = CPU) -> Outcome:
     """Every stage in turn, up to the first that fails. Only errors that a user may see end a stage in order."""
     outcome, start = Outcome(stage="make"), time.perf_counter()
+    model: Any = None
 
     def reach(stage: str) -> None:
         nonlocal start
@@ -145,5 +156,9 @@ def check(network: Network, import_only: bool = False, place: Place = CPU) -> Ou
         outcome.error = f"{len(error.found)} operations cannot be imported"
     except (AitError, AssertionError) as error:
         outcome.error = str(error)
+    except Exception:
+        if model is None or not (error := _error_of_eager(model, network, place)):
+            raise
+        outcome.error = f"PyTorch itself fails: {error}"
     outcome.seconds.setdefault(outcome.stage, round(time.perf_counter() - start, 1))
     return outcome
