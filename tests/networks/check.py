@@ -127,7 +127,9 @@ def _double(given: Arguments) -> Mapping[str, Any]:
 
 
 def check(network: Network, import_only: bool = False, place: Place = CPU) -> Outcome:
-    """Every stage in turn, up to the first that fails. Only errors that a user may see end a stage in order."""
+    """Every stage in turn, up to the first that fails. Only errors that a user may see, and those of PyTorch itself,
+    end a stage in order.
+    """
     outcome, start = Outcome(stage="make"), time.perf_counter()
     model: Any = None
 
@@ -151,14 +153,15 @@ def check(network: Network, import_only: bool = False, place: Place = CPU) -> Ou
         reach("done")
         if not all(r.passed for r in results):
             outcome.error = "the errors are larger than eager's"
-    except UnsupportedOps as error:
-        outcome.missing = [(item.operation, item.count, f"{item.place} ({item.advice})") for item in error.found]
-        outcome.error = f"{len(error.found)} operations cannot be imported"
-    except (AitError, AssertionError) as error:
-        outcome.error = str(error)
-    except Exception:
-        if model is None or not (error := _error_of_eager(model, network, place)):
+    except Exception as error:
+        if model is not None and (found := _error_of_eager(model, network, place)):
+            outcome.error = f"PyTorch itself fails: {found}"
+        elif isinstance(error, UnsupportedOps):
+            outcome.missing = [(item.operation, item.count, f"{item.place} ({item.advice})") for item in error.found]
+            outcome.error = f"{len(error.found)} operations cannot be imported"
+        elif isinstance(error, AitError | AssertionError):
+            outcome.error = str(error)
+        else:
             raise
-        outcome.error = f"PyTorch itself fails: {error}"
     outcome.seconds.setdefault(outcome.stage, round(time.perf_counter() - start, 1))
     return outcome
