@@ -64,6 +64,16 @@ def test_attention_as_an_operator(device: str):
         seen = torch.ones(m, n, dtype=torch.bool, device=device).tril(n - m)
         one = attend(q[i : i + 1, :, :m], k[i : i + 1, :, :n], v[i : i + 1, :, :n], seen, scale=0.5, enable_gqa=True)
         torch.testing.assert_close(got[i : i + 1, :, :m], one, atol=1e-4, rtol=1e-4)
+    q, k, v = (torch.randn(16, 2, 16, device=device) for _ in range(3))  # 5 and 8 rows, and 3 more
+    a, b, c = (t.as_strided((2, 2, 8, 16), (256, 16, 32, 1)) for t in (q, k, v))
+    ends = torch.tensor([0, 5, 13], dtype=torch.int32, device=device).reshape(3, 1, 1, 1)
+    packed: dict[str, Any] = {"seq_len_q": rows, "seq_len_kv": rows}
+    packed |= {"cumulative_seq_len_q": 32 * ends, "cumulative_seq_len_kv": 32 * ends}
+    got = scaled_dot_product_attention(a, b, c, **packed)
+    for start, end in ((0, 5), (5, 13)):
+        a, b, c = (t[start:end].transpose(0, 1) for t in (q, k, v))
+        one = attend(a, b, c).transpose(0, 1)
+        torch.testing.assert_close(got.as_strided((16, 2, 16), (32, 16, 1))[start:end], one, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -94,6 +104,8 @@ def test_bad_arguments_of_operators():
         scaled_dot_product_attention(q, q[0], q)
     with raises(Input, "diagonal_alignment is 2, expected 0 or 1"):
         scaled_dot_product_attention(q, q, q, diagonal_alignment=2)
+    with raises(Input, "query has 16 elements in a row and value 8, but cumulative_seq_len_q"):
+        scaled_dot_product_attention(q, q, q[..., :8], cumulative_seq_len_q=first)
     with raises(NotSupported, "no gradient"):
         scaled_dot_product_attention(q.clone().requires_grad_(), q, q)
     token, weight = torch.randn(1, 4, 8), torch.randn(2, 8, 8)

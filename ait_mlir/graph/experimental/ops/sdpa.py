@@ -43,7 +43,8 @@ def scaled_dot_product_attention(
 
     `diagonal_alignment` is 0 for the top left corner and 1 for the bottom right one. The bounds are those of the band
     around that diagonal, -1 for none; `is_causal` is a right bound of 0. The lengths are int32 [batch, 1, 1, 1], the
-    cumulative ones are ragged offsets, int32 [batch + 1, 1, 1, 1].
+    cumulative ones are ragged offsets, int32 [batch + 1, 1, 1, 1]. With those of q, which are also the result's, the
+    memory of the result holds the packed rows [batch * rows, heads, size], of which the last ones are not written.
 
     Raises `NotImplementedError` for a mask and for dropout, `ValueError` for shapes that do not fit or for heads of k
     that are not those of q without `enable_gqa`, and `cudnnGraphNotSupportedError` where a gradient is needed.
@@ -65,6 +66,11 @@ def scaled_dot_product_attention(
         )
     if diagonal_alignment not in (0, 1):
         raise InputError(f"scaled_dot_product_attention: diagonal_alignment is {diagonal_alignment}, expected 0 or 1")
+    if cumulative_seq_len_q is not None and query.shape[3] != value.shape[3]:
+        raise InputError(
+            f"scaled_dot_product_attention: query has {query.shape[3]} elements in a row and value {value.shape[3]}, "
+            "but cumulative_seq_len_q has the offsets of both query and the result"
+        )
     refuse_gradients("scaled_dot_product_attention", query, key, value)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     right = 0 if is_causal and right_bound < 0 else right_bound
@@ -88,16 +94,18 @@ def _attention(
     given = {"q": query.detach(), "k": key.detach(), "v": value.detach()}
     more = {"seq_len_q": seq_len_q, "seq_len_kv": seq_len_kv, "offsets_q": offsets_q, "offsets_kv": offsets_kv}
     graph = _graph({**given, **more}, scale, alignment, left, right)
-    return run(graph, {**given, **more}, _result(query, value), "o")
+    return run(graph, {**given, **more}, _result(query, value, offsets_q), "o")
 
 
-def _result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return query.new_empty((*query.shape[:3], value.shape[3]))
+def _result(query: torch.Tensor, value: torch.Tensor, offsets: torch.Tensor | None) -> torch.Tensor:
+    batch, heads, rows, _ = query.shape
+    if offsets is not None:
+        return query.new_empty((batch, rows, heads, value.shape[3])).transpose(1, 2)
+    return query.new_empty((batch, heads, rows, value.shape[3]))
 
 
 def _fake(*given: Any) -> torch.Tensor:
-    query, _, value, *_ = given
-    return _result(query, value)
+    return _result(given[0], given[2], given[-2])
 
 
 OPERATOR: Any = torch.library.custom_op("ait_graph::sdpa", _attention, mutates_args=(), schema=SCHEMA)
@@ -133,7 +141,7 @@ def _graph(given: dict[str, torch.Tensor | None], scale: float, alignment: int, 
         diagonal_band_left_bound=left if left >= 0 else None,
         diagonal_band_right_bound=right if right >= 0 else None,
     )
-    result = torch.empty((*query.shape[:3], value.shape[3]), device="meta")
+    result = _result(query.to("meta"), value, given["offsets_q"])
     o.set_name("o").set_output(True).set_dim(list(result.shape)).set_stride(list(result.stride()))
     o.set_data_type(query.dtype)
     if offsets_q is not None:
