@@ -25,7 +25,7 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
-from ait_mlir.importers.torch.steps import LoopError
+from ait_mlir.importers.torch.steps import LoopError, Unknown
 from ait_mlir.importers.torch.tracing import (
     TraceAgain,
     any_size,
@@ -406,6 +406,12 @@ def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = (
     kind = type(error).__name__
     if isinstance(error, LoopError):
         return f"the loop over a dynamic dim{at} cannot become a scan: {text}"
+    if f"{Unknown.__module__}.{Unknown.__name__}" in text:
+        return (
+            "the model returns a variable whose value depends on a condition by the values of a tensor, or on the last "
+            "step of a loop over a dynamic dim: choose between tensors of one shape and dtype, and read in each step "
+            "of the loop what it returns"
+        )
     if "DataDependent" in kind or "data-dependent" in text or "unbacked" in text:
         return (
             f"the model decides by the values of a tensor{at}; what is computed may depend on shapes only: "
