@@ -289,6 +289,9 @@ class GraphOp(AitOp):
     def check_strides(self) -> None:
         """Raise unless the declared strides of inputs are valid, so that no two elements overlap."""
         inputs = dict(self.inputs())
+        for name, attr in () if self.input_strides is None else self.input_strides.data.items():
+            if not isinstance(attr, ShapeAttr):
+                raise self.fail(f"the strides of input {name!r} are {attr}, expected a shape such as #ait.shape<8*n, 1>")
         for name, strides in self.strides().items():
             if name not in inputs:
                 raise self.fail(f"input {name!r} has strides, but there is no such input")
