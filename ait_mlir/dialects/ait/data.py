@@ -291,7 +291,7 @@ class GraphOp(AitOp):
         inputs = dict(self.inputs())
         for name, attr in () if self.input_strides is None else self.input_strides.data.items():
             if not isinstance(attr, ShapeAttr):
-                raise self.fail(f"the strides of input {name!r} are {attr}, expected a shape such as #ait.shape<8*n, 1>")
+                raise self.fail(f"the strides of input {name!r} are {attr}, expected a shape as in #ait.shape<8*n, 1>")
         for name, strides in self.strides().items():
             if name not in inputs:
                 raise self.fail(f"input {name!r} has strides, but there is no such input")

@@ -80,7 +80,7 @@ ait.graph @by_bound(%x: !ait.tensor<b x f16>, %m: !ait.tensor<b x i1>) dims {b =
 
 // -----
 
-// expected-error @below {{ait.graph: the strides of input 'x' are unit, expected a shape such as #ait.shape<8*n, 1>}}
+// expected-error @below {{ait.graph: the strides of input 'x' are unit, expected a shape as in #ait.shape<8*n, 1>}}
 "ait.graph"() <{sym_name = "no_shape", dims = #ait.dims<>, input_names = ["x"], input_strides = {x}}> ({
 ^bb0(%x: !ait.tensor<4 x f16>):
 }) : () -> ()
