@@ -398,12 +398,38 @@ def returns_other_shapes(x, h):
     return x, y
 
 
+def calls_what_writes_in_place(x, h):
+    y = x * 1
+    z = x
+    if h.sum() > 0:
+        z = nn.functional.relu(y, inplace=True)
+    return y, z
+
+
+def calls_what_writes_an_element(x, h):
+    y = x * 1
+    if h.sum() > 0:
+        y = _with_a_one(y)
+    return y, h
+
+
+def _with_a_one(x):
+    x[0] = 1
+    return x
+
+
 NO_CHOICE = [returns_early, writes_in_place, sets_a_number, sets_other_shapes, returns_other_shapes]
 
 
 @pytest.mark.parametrize("function", NO_CHOICE)
 def test_a_condition_by_values_that_is_no_choice_is_refused(function) -> None:
     with pytest.raises(ImportFailure, match=r"decides by the values of a tensor|depends on a condition by the values"):
+        from_torch(Function(function).eval(), (torch.randn(2, 5, 8), torch.randn(2, 8)))
+
+
+@pytest.mark.parametrize("function", [calls_what_writes_in_place, calls_what_writes_an_element])
+def test_a_side_of_a_choice_that_changes_what_the_other_side_reads_is_refused(function) -> None:
+    with pytest.raises(ImportFailure, match=r"a side of a condition .* changes a tensor in place at .*test_loops.py"):
         from_torch(Function(function).eval(), (torch.randn(2, 5, 8), torch.randn(2, 8)))
 
 

@@ -25,7 +25,7 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
-from ait_mlir.importers.torch.steps import LoopError, Unknown
+from ait_mlir.importers.torch.steps import ChoiceError, LoopError, Unknown
 from ait_mlir.importers.torch.tracing import (
     TraceAgain,
     any_size,
@@ -404,6 +404,8 @@ def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = (
     place = place_in_source("".join(traceback.format_tb(error.__traceback__)), fallback="")
     at = f" at {place}" if place else ""
     kind = type(error).__name__
+    if isinstance(error, ChoiceError):
+        return f"{error.fault}{at}; {error.advice}"
     if isinstance(error, LoopError):
         return f"the loop over a dynamic dim{at} cannot become a scan: {text}"
     if f"{Unknown.__module__}.{Unknown.__name__}" in text:

@@ -169,8 +169,10 @@ def _choice(node: ast.If) -> list[ast.stmt]:
         f"from ait_mlir.importers.torch import steps as {STEPS}\n"
         f"{test}, _ait_kept = {ast.unparse(_logical(node.test, test))}, {values}\n"
         f"if {STEPS}.is_tensor({test}):\n"
+        f"    with {STEPS}.one_side(): pass\n"
         f"    _ait_then = {values}\n"
         f"    {_tuple(names)} = _ait_kept\n"
+        f"    with {STEPS}.one_side(): pass\n"
         f"    {_tuple(names)} = {STEPS}.chosen({test}, _ait_then, {values}, {names!r})\n"
         f"elif {test}: pass\n"
         f"else: pass",
@@ -181,8 +183,9 @@ def _choice(node: ast.If) -> list[ast.stmt]:
     otherwise = either.orelse[0]
     assert isinstance(otherwise, ast.If)
     otherwise.body, otherwise.orelse = node.body, node.orelse
-    either.body[2:2] = [_copy(statement) for statement in node.orelse]
-    either.body[:0] = [_copy(statement) for statement in node.body]
+    for side, statements in zip((either.body[0], either.body[3]), (node.body, node.orelse), strict=True):
+        assert isinstance(side, ast.With)
+        side.body[:0] = [_copy(statement) for statement in statements]
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,14 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
 
 class LoopError(Exception):
     """A loop over a dynamic dim cannot become a scan."""
+
+
+class ChoiceError(Exception):
+    """A condition by the value of a tensor cannot become a choice: the fault, which a place may follow, and advice."""
+
+    def __init__(self, fault: str, advice: str) -> None:
+        super().__init__(f"{fault}; {advice}")
+        self.fault, self.advice = fault, advice
 
 
 def is_dynamic(count: Any) -> bool:
@@ -303,9 +312,37 @@ def either(a: Any, b: Any) -> Any:
     return a.reshape(()).bool() | b.reshape(()).bool()
 
 
+def one_side() -> contextlib.AbstractContextManager[Any]:
+    """A context for a side of a condition, both of whose sides run: raises `ChoiceError` for an operation in place,
+    which the other side would see. In a step that Dynamo traces nothing is raised.
+    """
+    return contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _Pure()
+
+
+_Mode: Any = torch.overrides.TorchFunctionMode
+
+
+class _Pure(_Mode):  # pyright: ignore[reportUntypedBaseClass]
+    """A context that raises `ChoiceError` for operations in place."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        is_named = (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE
+        if is_named or kwargs.get("inplace") or kwargs.get("out") is not None:
+            raise ChoiceError(
+                "a side of a condition by the values of a tensor changes a tensor in place", "set variables instead"
+            )
+        return func(*args, **kwargs)
+
+
+_OPERATORS = "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift"
+_IN_PLACE = {"__setitem__", "__set__", *(f"__i{name}__" for name in _OPERATORS.split())}
+
+
 def before(variables: dict[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
     """The values of some variables."""
-    return tuple(variables[name] if name in variables else Unknown(name, _ON_ONE_SIDE) for name in names)
+    return tuple(variables[name] if name in variables else Unknown(name, is_choice=True) for name in names)
 
 
 def chosen(test: Any, then: Sequence[Any], otherwise: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
@@ -315,7 +352,7 @@ def chosen(test: Any, then: Sequence[Any], otherwise: Sequence[Any], names: Sequ
         if a is b
         else torch.where(test.reshape(()).bool(), a, b)
         if is_tensor(a) and is_tensor(b) and a.dtype == b.dtype and _is_known_shape(a, b)
-        else Unknown(name, _ON_ONE_SIDE)
+        else Unknown(name, is_choice=True)
         for a, b, name in zip(then, otherwise, names, strict=True)
     )
 
@@ -324,18 +361,19 @@ def _is_known_shape(a: Any, b: Any) -> bool:
     return a.dim() == b.dim() and all(_is_known(m == n) for m, n in zip(a.shape, b.shape, strict=True))
 
 
-_AFTER_LOOP = "is read after the loop: set it before the loop, and read it in each step"
-_ON_ONE_SIDE = "depends on a condition by the values of a tensor: choose between tensors of one shape and dtype"
-
-
 class Unknown:
     """Stands for a variable after a loop that does not carry it, or after a condition; any use is an error."""
 
-    def __init__(self, name: str, reason: str = _AFTER_LOOP) -> None:
-        self.name, self.reason = name, reason
+    def __init__(self, name: str, is_choice: bool = False) -> None:
+        self.name, self.is_choice = name, is_choice
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise LoopError(f"{self.name} {self.reason}")
+        if self.is_choice:
+            raise ChoiceError(
+                f"{self.name} depends on a condition by the values of a tensor, and is read",
+                "choose between tensors of one shape and dtype",
+            )
+        raise LoopError(f"{self.name} is read after the loop: set it before the loop, and read it in each step")
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
