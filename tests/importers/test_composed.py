@@ -177,3 +177,15 @@ def test_the_mean_of_losses_may_have_a_sum_beyond_f16() -> None:
     got = losses(x, targets)
     want = F.cross_entropy(x.double(), targets), F.cross_entropy(x.double(), targets, weight.double())
     torch.testing.assert_close([y.double() for y in got], list(want), rtol=2e-3, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_products_of_16_bits_have_results_of_32(dtype) -> None:
+    """PyTorch runs these on a card only."""
+
+    def products(x, w):
+        return torch.mm(x[0], w[0], out_dtype=torch.float32), torch.bmm(x, w, out_dtype=torch.float32)
+
+    x, w = torch.randn(2, 3, 40).to(dtype), torch.randn(2, 40, 5).to(dtype)
+    every = x.float() @ w.float()
+    torch.testing.assert_close(compiled(products, x, w)(x, w), (every[0], every), rtol=1e-6, atol=1e-5)

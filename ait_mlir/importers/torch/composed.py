@@ -306,6 +306,14 @@ def cartesian_product(tensors: Any) -> Any:
     return torch.stack([t.flatten() for t in torch.meshgrid(*tensors, indexing="ij")], 1)
 
 
+# ** products of 16-bit floats with results of 32 bits **
+
+
+def wide_product(a: Any, b: Any, out_dtype: Any) -> Any:
+    """`torch.mm` and `torch.bmm` with `out_dtype`: the result is not rounded to the type of the operands."""
+    return a.to(out_dtype) @ b.to(out_dtype)
+
+
 # ** quantized numbers **
 
 
@@ -412,6 +420,7 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.frexp.Tensor: frexp,
         aten.nextafter.default: nextafter,
         aten.bincount.default: bincount,
+        **{op.dtype: wide_product for op in (aten.mm, aten.bmm)},
         aten.cartesian_prod.default: cartesian_product,
         aten.repeat_interleave.Tensor: repeat_interleave,
         aten._thnn_fused_lstm_cell.default: lstm_cell,
