@@ -89,10 +89,12 @@ class IntVarAttrs(MutableMapping[str, Any]):
 
     dim: IntVar
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    of_number: str | None = None
+    """The name that a dim of one size was given; it changes nothing."""
 
     def __getitem__(self, key: str) -> Any:
         if key == "name":
-            return self.dim.name
+            return self.of_number or self.dim.name
         if key == "values":
             value = self.dim.value()
             return sorted({*value, *self.dim.hints()}) if isinstance(value, list) else [value]
@@ -101,7 +103,9 @@ class IntVarAttrs(MutableMapping[str, Any]):
         return self.extra[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key == "name":
+        if key == "name" and self.dim.expr.as_int() is not None:
+            self.of_number = checked_name(value)
+        elif key == "name":
             self.dim.rename(value)
         elif key == "symbolic_value":
             self.dim.set_symbolic_value(value)

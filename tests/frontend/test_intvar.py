@@ -23,6 +23,14 @@ def test_one_value_is_a_constant():
     assert list(range(4))[IntImm(2)] == 2
 
 
+def test_a_constant_may_have_a_name():
+    four, other = IntImm(4), IntImm(4)
+    four._attrs["name"] = "batch"
+    assert (four._attrs["name"], other._attrs["name"], str(four)) == ("batch", "4", "4") and four == other
+    with pytest.raises(BuildError, match="cannot name a dim"):
+        four._attrs["name"] = "my dim"
+
+
 def test_arithmetic_has_one_normal_form():
     batch, seq = IntVar([1, 64], name="batch"), IntVar([1, 512], name="seq")
     assert str(batch * 2 + 1) == "2*batch + 1"
