@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
+from ait_mlir.importers.torch.choices import ChoiceError
 from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, is_true_of_floats, unproved_guards
 from ait_mlir.importers.torch.dims import DimTable
@@ -25,7 +26,7 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
-from ait_mlir.importers.torch.steps import ChoiceError, LoopError, Unknown
+from ait_mlir.importers.torch.steps import LoopError, Unknown
 from ait_mlir.importers.torch.tracing import (
     TraceAgain,
     any_size,
@@ -94,7 +95,7 @@ def capture(
             return _with_minima(program, roots), names
     except ImportFailure:
         raise
-    except Exception as error:
+    except (Exception, ChoiceError) as error:
         if _is_about_dims(str(error)):
             for again in (
                 _with_conditions,
@@ -282,7 +283,9 @@ def _has_floats(e: Any) -> bool:
 _SUGGESTED = re.compile(r"^\s*(\w+) = Dim\('\1', min=(\d+)(?:, max=\d+)?\)", re.MULTILINE)
 
 
-def _with_suggested_minima(error: Exception, export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]) -> Any:
+def _with_suggested_minima(
+    error: BaseException, export: Callable[..., Any], dims: Mapping[tuple[int, int], Any]
+) -> Any:
     """The program exported with the minima that PyTorch's error suggests, for dims without a declared one; else None.
 
     PyTorch takes each size of a trace to be 2 or more, also `n - 1`. Raises `ImportFailure` if a declared minimum would
@@ -395,7 +398,7 @@ def _distinct(tree: Any) -> Any:
     return torch.utils._pytree.tree_map(copied, tree)
 
 
-def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = ()) -> str:
+def explain(error: BaseException, again: Callable[[], Any], loops: Sequence[str] = ()) -> str:
     """The message for an error of `torch.export`: its meaning for the model, the place, and advice.
 
     `again` runs the export again; `loops` are the reasons why loops have fixed dims.
@@ -410,9 +413,8 @@ def explain(error: Exception, again: Callable[[], Any], loops: Sequence[str] = (
         return f"the loop over a dynamic dim{at} cannot become a scan: {text}"
     if f"{Unknown.__module__}.{Unknown.__name__}" in text:
         return (
-            "the model returns a variable whose value depends on a condition by the values of a tensor, or on the last "
-            "step of a loop over a dynamic dim: choose between tensors of one shape and dtype, and read in each step "
-            "of the loop what it returns"
+            "the model returns a variable whose value depends on the last step of a loop over a dynamic dim: read in "
+            "each step of the loop what it returns"
         )
     if "DataDependent" in kind or "data-dependent" in text or "unbacked" in text:
         return (

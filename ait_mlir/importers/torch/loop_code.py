@@ -14,7 +14,7 @@ from typing import Any
 
 from ait_mlir.importers.torch.steps import LoopError
 
-STEPS = "_ait_steps"
+STEPS, CHOICES = "_ait_steps", "_ait_choices"
 _REFUSED = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Delete)
 
 
@@ -42,8 +42,9 @@ def condition_at(tree: ast.AST, line: int) -> ast.If | None:
 
     ```python
     if x.isinf().any():                  test, kept = x.isinf().any(), before(locals(), ["x"])
-        x = x.clamp(-9, 9)       ->      x = x.clamp(-9, 9)
-                                         x, = chosen(test, before(locals(), ["x"]), kept, ["x"])
+        x = x.clamp(-9, 9)       ->      with one_side():
+                                             x = x.clamp(-9, 9)
+                                         x, = chosen(test, before(locals(), ["x"]), kept, {"x": True})
     ```
     """
     found = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
@@ -114,7 +115,7 @@ def compiled(tree: ast.FunctionDef, original: CodeType, lines: frozenset[int]) -
     """The code of a function with the loops at these lines converted."""
     if any(name.startswith("__") and not name.endswith("__") for name in _identifiers(tree)):
         raise LoopError("its function uses private names of a class")
-    changed = ast.fix_missing_locations(_Function(lines).visit(tree))
+    changed = ast.fix_missing_locations(_Function(tree, lines).visit(tree))
     changed.decorator_list = []
     outer = ast.parse(f"def factory({', '.join(original.co_freevars)}): pass")
     factory = outer.body[0]
@@ -142,8 +143,8 @@ def _identifiers(tree: ast.AST) -> Iterable[str]:
 class _Function(ast.NodeTransformer):
     """Converts the loops at some lines."""
 
-    def __init__(self, lines: frozenset[int]) -> None:
-        self.lines = lines
+    def __init__(self, tree: ast.AST, lines: frozenset[int]) -> None:
+        self.tree, self.lines = tree, lines
 
     def visit_For(self, node: ast.For) -> Any:
         if node.lineno not in self.lines:
@@ -157,23 +158,29 @@ class _Function(ast.NodeTransformer):
         return _converted(node)
 
     def visit_If(self, node: ast.If) -> Any:
-        return _choice(node) if node.lineno in self.lines else self.generic_visit(node)
+        return _choice(node, self.tree) if node.lineno in self.lines else self.generic_visit(node)
 
 
-def _choice(node: ast.If) -> list[ast.stmt]:
+def _choice(node: ast.If, tree: ast.AST) -> list[ast.stmt]:
     """Statements that run both sides of a condition if it is a tensor, and choose the variables that they set."""
     names = sorted(_written([*node.body, *node.orelse]))
+    declared = {name for n in ast.walk(tree) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    if wrong := declared & set(names):
+        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which is no variable of its function")
+    if wrong := _compared_as_objects(tree) & set(names):
+        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which `is` compares with another tensor")
+    reads = _reads_after(node, tree)
     test = f"_ait_test_{node.lineno}_{node.col_offset}"
-    values = f"{STEPS}.before(locals(), {names!r})"
+    values = f"{CHOICES}.before(locals(), {names!r})"
     made = _parse(
-        f"from ait_mlir.importers.torch import steps as {STEPS}\n"
+        f"from ait_mlir.importers.torch import choices as {CHOICES}\n"
         f"{test}, _ait_kept = {ast.unparse(_logical(node.test, test))}, {values}\n"
-        f"if {STEPS}.is_tensor({test}):\n"
-        f"    with {STEPS}.one_side(): pass\n"
+        f"if {CHOICES}.is_tensor({test}):\n"
+        f"    with {CHOICES}.one_side(): pass\n"
         f"    _ait_then = {values}\n"
         f"    {_tuple(names)} = _ait_kept\n"
-        f"    with {STEPS}.one_side(): pass\n"
-        f"    {_tuple(names)} = {STEPS}.chosen({test}, _ait_then, {values}, {names!r})\n"
+        f"    with {CHOICES}.one_side(): pass\n"
+        f"    {_tuple(names)} = {CHOICES}.chosen({test}, _ait_then, {values}, { {n: n in reads for n in names}!r})\n"
         f"elif {test}: pass\n"
         f"else: pass",
         node,
@@ -189,10 +196,32 @@ def _choice(node: ast.If) -> list[ast.stmt]:
     return made
 
 
+def _compared_as_objects(tree: ast.AST) -> set[str]:
+    """The variables that a function compares with each other by `is`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            names = [n.id for n in (node.left, *node.comparators) if isinstance(n, ast.Name)]
+            found.update(names if len(names) > 1 else ())
+    return found
+
+
+def _reads_after(node: ast.If, tree: ast.AST) -> set[str]:
+    """The variables that a function may read after a condition: all that it reads elsewhere, in a loop also those that
+    the sides read.
+    """
+    inside = {id(n) for statement in (*node.body, *node.orelse) for n in ast.walk(statement)}
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.AsyncFor)]
+    if any(n is node for loop in loops for n in ast.walk(loop)):
+        inside = set[int]()
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)]
+    return {n.id for n in names if id(n) not in inside}
+
+
 def _logical(test: ast.expr, name: str) -> ast.expr:
     """A condition whose `and`, `or` and `not` also take tensors, and leave out what Python leaves out."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _expression(f"{STEPS}.negated({ast.unparse(_logical(test.operand, name))})")
+        return _expression(f"{CHOICES}.negated({ast.unparse(_logical(test.operand, name))})")
     if not isinstance(test, ast.BoolOp):
         return test
     is_and = isinstance(test.op, ast.And)
@@ -201,7 +230,7 @@ def _logical(test: ast.expr, name: str) -> ast.expr:
     for i, value in enumerate(rest):
         one, other = ast.unparse(found), ast.unparse(_logical(value, f"{name}_{i + 1}"))
         ends, joined = ("is_false", "both") if is_and else ("is_true", "either")
-        found = _expression(f"{name} if {STEPS}.{ends}({name} := {one}) else {STEPS}.{joined}({name}, {other})")
+        found = _expression(f"{name} if {CHOICES}.{ends}({name} := {one}) else {CHOICES}.{joined}({name}, {other})")
     return found
 
 

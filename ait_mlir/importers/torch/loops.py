@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, cast
 
+from ait_mlir.importers.torch.choices import watched
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.loop_code import compiled, condition_at, loop_around, loop_at, source, substituted_rows
 from ait_mlir.importers.torch.steps import LoopError, is_dynamic
@@ -87,6 +88,7 @@ class Loops:
             return call(op, step, init, xs, tuple(t.clone() if type(t) is torch.Tensor else t for t in captured))
 
         with contextlib.ExitStack() as stack:
+            stack.enter_context(watched())
             stack.enter_context(_RowsWatched(self))
             stack.callback(setattr, torch.SymInt, "__index__", kept)
             stack.callback(setattr, scan, "__call__", call)

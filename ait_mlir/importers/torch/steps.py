@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +16,6 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Sequence[Any]]]]
 
 class LoopError(Exception):
     """A loop over a dynamic dim cannot become a scan."""
-
-
-class ChoiceError(Exception):
-    """A condition by the value of a tensor cannot become a choice: the fault, which a place may follow, and advice."""
-
-    def __init__(self, fault: str, advice: str) -> None:
-        super().__init__(f"{fault}; {advice}")
-        self.fault, self.advice = fault, advice
 
 
 def is_dynamic(count: Any) -> bool:
@@ -275,104 +266,13 @@ def collected(before: Any, stacked: Any) -> Collected:
     return Collected([*_items(before), Rows(stacked)])
 
 
-# ** conditions by the values of tensors **
-
-
-def is_tensor(test: Any) -> bool:
-    """Whether the two sides of a condition must both be computed."""
-    return isinstance(test, torch.Tensor)
-
-
-def is_false(test: Any) -> bool:
-    """Whether Python leaves out the rest of an `and`."""
-    return not is_tensor(test) and not test
-
-
-def is_true(test: Any) -> bool:
-    """Whether Python leaves out the rest of an `or`."""
-    return not is_tensor(test) and bool(test)
-
-
-def negated(test: Any) -> Any:
-    """`not test`"""
-    return test.reshape(()).logical_not() if is_tensor(test) else not test
-
-
-def both(a: Any, b: Any) -> Any:
-    """`a and b`, of which `a` is no false value of Python."""
-    if not is_tensor(a) or not is_tensor(b):
-        return b if not is_tensor(a) or not b else a
-    return a.reshape(()).bool() & b.reshape(()).bool()
-
-
-def either(a: Any, b: Any) -> Any:
-    """`a or b`, of which `a` is no true value of Python."""
-    if not is_tensor(a) or not is_tensor(b):
-        return b if not is_tensor(a) or b else a
-    return a.reshape(()).bool() | b.reshape(()).bool()
-
-
-def one_side() -> contextlib.AbstractContextManager[Any]:
-    """A context for a side of a condition, both of whose sides run: raises `ChoiceError` for an operation in place,
-    which the other side would see. In a step that Dynamo traces nothing is raised.
-    """
-    return contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _Pure()
-
-
-_Mode: Any = torch.overrides.TorchFunctionMode
-
-
-class _Pure(_Mode):  # pyright: ignore[reportUntypedBaseClass]
-    """A context that raises `ChoiceError` for operations in place."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        is_named = (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE
-        if is_named or kwargs.get("inplace") or kwargs.get("out") is not None:
-            raise ChoiceError(
-                "a side of a condition by the values of a tensor changes a tensor in place", "set variables instead"
-            )
-        return func(*args, **kwargs)
-
-
-_OPERATORS = "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift"
-_IN_PLACE = {"__setitem__", "__set__", *(f"__i{name}__" for name in _OPERATORS.split())}
-
-
-def before(variables: dict[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The values of some variables."""
-    return tuple(variables[name] if name in variables else Unknown(name, is_choice=True) for name in names)
-
-
-def chosen(test: Any, then: Sequence[Any], otherwise: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The values of variables that a condition sets: tensors are chosen by it, and others must be equal to be read."""
-    return tuple(
-        a
-        if a is b
-        else torch.where(test.reshape(()).bool(), a, b)
-        if is_tensor(a) and is_tensor(b) and a.dtype == b.dtype and _is_known_shape(a, b)
-        else Unknown(name, is_choice=True)
-        for a, b, name in zip(then, otherwise, names, strict=True)
-    )
-
-
-def _is_known_shape(a: Any, b: Any) -> bool:
-    return a.dim() == b.dim() and all(_is_known(m == n) for m, n in zip(a.shape, b.shape, strict=True))
-
-
 class Unknown:
-    """Stands for a variable after a loop that does not carry it, or after a condition; any use is an error."""
+    """Stands for a variable after a loop that does not carry it; any use is an error."""
 
-    def __init__(self, name: str, is_choice: bool = False) -> None:
-        self.name, self.is_choice = name, is_choice
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        if self.is_choice:
-            raise ChoiceError(
-                f"{self.name} depends on a condition by the values of a tensor, and is read",
-                "choose between tensors of one shape and dtype",
-            )
         raise LoopError(f"{self.name} is read after the loop: set it before the loop, and read it in each step")
 
     @classmethod
