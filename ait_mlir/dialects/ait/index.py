@@ -19,6 +19,7 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY, integer_range
+from ait_mlir.dialects.ait.sorting import check_order
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -489,11 +490,8 @@ class ScatterOp(UpdatesOperand, IndexedOp):
             raise self.fail(
                 "an order is for indices that are the same along kept dims and as large as the space along the others"
             )
-        for what, value in zip(("keys", "places"), self.order, strict=True):
-            t = self.expect_tensor(value, f"the order's {what}")
-            if t.element_type != i32 or t.rank != 1 or not scope_of(self).equal(t.dims[0], product(places)):
-                expected = TensorType.get([product(places)], i32)
-                raise self.fail(f"the order's {what} are {t}, expected {expected}, one for each place")
+        dims, _ = self.places()
+        check_order(self, self.order, product(places), tuple(tensor_type(self.input).dims[d] for d in dims))
 
 
 def sym_name(e: Expr) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -27,6 +27,7 @@ from ait_mlir.dialects.ait.index import SCATTERS, ScatterOp
 from ait_mlir.dialects.ait.numbers import Number, number_attr, number_text, parse_number_attr
 from ait_mlir.dialects.ait.operands import parse_operands_in_parens
 from ait_mlir.dialects.ait.region import YieldOp, check_yield
+from ait_mlir.dialects.ait.sorting import check_order
 from ait_mlir.dialects.ait.syntax import (
     DIM,
     INTS,
@@ -607,11 +608,7 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
             if not scope.le(sizes[at], whole.dims[d]):
                 raise self.fail(f"iteration dim {at}, {sizes[at]}, is not proved to fit into dim {d}, {whole.dims[d]}")
         count = product(size for at, size in enumerate(sizes) if at not in kept)
-        for what, value in zip(("keys", "places"), self.order, strict=True):
-            t = self.expect_tensor(value, f"the order's {what}")
-            if t.element_type != i32 or t.rank != 1 or not scope.equal(t.dims[0], count):
-                expected = TensorType.get([count], i32)
-                raise self.fail(f"the order's {what} are {t}, expected {expected}, one for each place")
+        check_order(self, self.order, count, tuple(whole.dims[d] for d in dims))
         return [whole]
 
 

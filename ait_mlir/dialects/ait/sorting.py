@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
-from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, broadcast_shapes, check_declared, same_shape
+from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes, check_declared, same_shape
 from ait_mlir.dialects.ait.dtypes import is_float
 from ait_mlir.dialects.ait.reduce import index_type
 from ait_mlir.dialects.ait.syntax import INT, SHAPE, Flag, Operands, Prop, Syntax
@@ -239,6 +239,26 @@ class OrderOp(Cost, PureOp):
             if not scope.le(count, MOST_ORDERED):
                 raise self.fail(f"{count} {what}, which are not proved to be at most 2^31 - 1")
         return [result, result]
+
+
+def check_order(op: AitOp, order: Sequence[SSAValue], count: Expr, sizes: Shape) -> None:
+    """Raise unless two values can be the keys and places of `count` places, in the order of elements of dims `sizes`.
+    Other ops than `ait.order` may give them, such as a param that holds an order.
+    """
+    scope, expected = scope_of(op), TensorType.get([count], i32)
+    for what, value in zip(("keys", "places"), order, strict=True):
+        t = op.expect_tensor(value, f"the order's {what}")
+        if t.element_type != i32 or t.rank != 1 or not scope.equal(t.dims[0], count):
+            raise op.fail(f"the order's {what} are {t}, expected {expected}, one for each place")
+    first, second = (value.owner for value in order)
+    if not isinstance(first, OrderOp) or not isinstance(second, OrderOp):
+        return
+    if [first.keys, first.places] != [*order]:
+        raise op.fail("the order is not the keys and then the places of one ait.order")
+    if not same_shape(given := first.sizes.data, sizes, scope):
+        raise op.fail(
+            f"the order is for indices into {shape_text(given)}, but the indexed dims are {shape_text(sizes)}"
+        )
 
 
 OPS = (SortOp, KthValueOp, SearchSortedOp, HistogramOp, OrderOp)

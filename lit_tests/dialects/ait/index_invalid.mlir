@@ -165,3 +165,21 @@ ait.graph @order_of_keys_alone(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x
   // expected-error @below {{expected keys and places after 'order', got 1 operands}}
   %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k : !ait.tensor<4 x 5 x f16>
 }
+
+// -----
+
+ait.graph @order_swapped(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %j: !ait.tensor<3 x i64>) {
+  %k, %p = ait.order %j sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  // expected-error @below {{ait.scatter: the order is not the keys and then the places of one ait.order}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %p, %k : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %0 : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_others(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %j: !ait.tensor<3 x i64>) {
+  %k, %p = ait.order %j sizes [5] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  // expected-error @below {{ait.scatter: the order is for indices into [5], but the indexed dims are [4]}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %0 : !ait.tensor<4 x 5 x f16>
+}
