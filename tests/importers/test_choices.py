@@ -35,6 +35,16 @@ def sets_on_both_sides(x, h):
     return y, h
 
 
+def sets_numbers_for_a_side(x, h):
+    if x.min() < -1:
+        most = 1
+        x = x.clamp(min=-most)
+    if x.max() > 1:
+        most = 0.5
+        x = x.clamp(max=most)
+    return x, h
+
+
 def writes_into_others(x, h):
     y = h * 1
     if h.sum() > 0:
@@ -43,7 +53,10 @@ def writes_into_others(x, h):
     return x, y
 
 
-@pytest.mark.parametrize("function", [clamps_what_overflows, sets_on_both_sides, writes_into_others])
+CHOICES = [clamps_what_overflows, sets_on_both_sides, sets_numbers_for_a_side, writes_into_others]
+
+
+@pytest.mark.parametrize("function", CHOICES)
 def test_a_condition_by_values_chooses_what_both_sides_set(function) -> None:
     code = function.__code__
     given = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 8, dtype=torch.float64)
@@ -140,7 +153,17 @@ def counts_in_a_loop(x, h):
     return x
 
 
-UNKNOWN = [sets_a_number, compares_a_number, asks_for_none, sets_other_shapes, sets_another_dtype, counts_in_a_loop]
+def reads_before_it_sets(x, h):
+    n = 1
+    if h.sum() > 0:
+        n = 2
+    if h.dim() == 2:
+        y = x * n
+        n = 3
+    return y
+
+
+UNKNOWN = [sets_a_number, reads_before_it_sets, compares_a_number, asks_for_none, sets_other_shapes, sets_another_dtype, counts_in_a_loop]
 
 
 @pytest.mark.parametrize("function", UNKNOWN)

@@ -231,7 +231,8 @@ def few_blocks(config: dict[str, int]) -> dict[str, int]:
 
 def in_one_pass(op: Operation, configs: Sequence[dict[str, int]]) -> list[dict[str, int]]:
     """A configuration that computes moments in one pass, if the op has some and none of `configs` does so."""
-    assert isinstance(op, LoopsOp)
+    if not isinstance(op, LoopsOp):
+        return []
     nest = nest_known(op)
     if moments.in_one_pass(nest) is nest or "kept" not in configs[0] or any("once" in config for config in configs):
         return []

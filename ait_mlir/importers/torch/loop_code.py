@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -144,7 +144,9 @@ class _Function(ast.NodeTransformer):
     """Converts the loops at some lines."""
 
     def __init__(self, tree: ast.AST, lines: frozenset[int]) -> None:
-        self.tree, self.lines = tree, lines
+        self.lines = lines
+        choices = [n for n in ast.walk(tree) if isinstance(n, ast.If) and n.lineno in lines]
+        self.reads = {id(node): _reads_after(node, tree) for node in choices}
 
     def visit_For(self, node: ast.For) -> Any:
         if node.lineno not in self.lines:
@@ -158,18 +160,12 @@ class _Function(ast.NodeTransformer):
         return _converted(node)
 
     def visit_If(self, node: ast.If) -> Any:
-        return _choice(node, self.tree) if node.lineno in self.lines else self.generic_visit(node)
+        return _choice(node, self.reads[id(node)]) if id(node) in self.reads else self.generic_visit(node)
 
 
-def _choice(node: ast.If, tree: ast.AST) -> list[ast.stmt]:
+def _choice(node: ast.If, reads: Collection[str]) -> list[ast.stmt]:
     """Statements that run both sides of a condition if it is a tensor, and choose the variables that they set."""
     names = sorted(_written([*node.body, *node.orelse]))
-    declared = {name for n in ast.walk(tree) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
-    if wrong := declared & set(names):
-        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which is no variable of its function")
-    if wrong := _compared_as_objects(tree) & set(names):
-        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which `is` compares with another tensor")
-    reads = _reads_after(node, tree)
     test = f"_ait_test_{node.lineno}_{node.col_offset}"
     values = f"{CHOICES}.before(locals(), {names!r})"
     made = _parse(
@@ -207,15 +203,35 @@ def _compared_as_objects(tree: ast.AST) -> set[str]:
 
 
 def _reads_after(node: ast.If, tree: ast.AST) -> set[str]:
-    """The variables that a function may read after a condition: all that it reads elsewhere, in a loop also those that
-    the sides read.
+    """The variables that a function may read after a condition: all that it reads elsewhere, but for reads that follow
+    a statement in their block that sets the variable again; in a loop also those that the sides read. Raises
+    `LoopError` if a variable that the condition sets is not its function's alone, or is compared as an object.
     """
+    names = _written([*node.body, *node.orelse])
+    declared = {name for n in ast.walk(tree) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    if wrong := declared & names:
+        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which is no variable of its function")
+    if wrong := _compared_as_objects(tree) & names:
+        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which `is` compares with another tensor")
     inside = {id(n) for statement in (*node.body, *node.orelse) for n in ast.walk(statement)}
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.AsyncFor)]
     if any(n is node for loop in loops for n in ast.walk(loop)):
         inside = set[int]()
-    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)]
-    return {n.id for n in names if id(n) not in inside}
+    for other in ast.walk(tree):
+        if isinstance(other, ast.If) and all(n is not node for n in ast.walk(other)):
+            inside |= {id(n) for side in (other.body, other.orelse) for n in _read_of_own(side)}
+    loads = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)]
+    return {n.id for n in loads if id(n) not in inside}
+
+
+def _read_of_own(block: Sequence[ast.stmt]) -> Iterable[ast.Name]:
+    """The reads of variables that statements of a block have set, in assignments of the block itself."""
+    known: set[str] = set()
+    for statement in block:
+        if not isinstance(statement, ast.Assign) or any(isinstance(n, ast.Lambda) for n in ast.walk(statement)):
+            continue
+        yield from (n for n in ast.walk(statement.value) if isinstance(n, ast.Name) and n.id in known)
+        known |= _written([statement])
 
 
 def _logical(test: ast.expr, name: str) -> ast.expr:
