@@ -105,19 +105,22 @@ def compile(
 
 
 def graph_device(tensors: Iterable[Any]) -> Any:
-    """Where tensors with data are used: the first device that is not the CPU, if there is one."""
+    """Where tensors are used: the first device that is not the CPU, if there is one."""
     cpu = torch.device("cpu")
-    return next((x.device for x in tensors if x.device.type not in ("cpu", "meta")), cpu)
+    return next((x.device for x in tensors if x.device != cpu), cpu)
 
 
 def tensors_of(module: Any, example_inputs: Any, example_kwargs: Any) -> Iterator[Any]:
-    """The weights of a module or exported program, and the tensors among the inputs."""
+    """The weights of a module or exported program, and the tensors among the inputs, if they have data."""
+    weights: Iterable[Any] = ()
     if isinstance(module, torch.export.ExportedProgram):
-        yield from (*module.state_dict.values(), *module.constants.values())
+        weights = (*module.state_dict.values(), *module.constants.values())
         example_inputs, example_kwargs = module.example_inputs or ((), {})
     elif isinstance(module, torch.nn.Module):
-        yield from (*module.parameters(), *module.buffers())
-    yield from filter(torch.is_tensor, torch.utils._pytree.tree_leaves((example_inputs, example_kwargs)))
+        weights = (*module.parameters(), *module.buffers())
+    for value in (*weights, *torch.utils._pytree.tree_leaves((example_inputs, example_kwargs))):
+        if torch.is_tensor(value) and value.device.type != "meta":
+            yield value
 
 
 def from_torch(
