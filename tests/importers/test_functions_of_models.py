@@ -108,7 +108,8 @@ def test_a_transformer_with_several_masks():
     check_meaning(Translator().double().eval(), (floats(2, 4, 8), floats(2, 3, 8), seen), (BATCH, BATCH, BATCH))
 
 
-def test_checks_of_arguments_are_back_after_an_import():
+def test_checks_of_arguments_are_back_after_an_import(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # the first use of Dynamo clears it
     from_torch(Function(likelihood).eval(), (floats(2, 6),))
     with pytest.raises(ValueError, match="constraint"):
         torch.distributions.Normal(torch.zeros(1), -torch.ones(1))

@@ -413,6 +413,7 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     """
 
     name = "ait.scatter"
+    SELF_CONTAINED: ClassVar[bool] = False  # the op that makes its order is checked
     TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operands(("input", "values")), Group("indices", "at"), Prop("dims", INTS),

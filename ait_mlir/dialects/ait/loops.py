@@ -545,6 +545,7 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
     """
 
     name = "ait.scatter_loops"
+    SELF_CONTAINED: ClassVar[bool] = False  # the op that makes its order is checked
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operand("input"), Prop("dims", INTS), Prop("kept", INTS),
         Several("order", 2, "keys and places"), Group("inputs", "of"), For(), PlainRegion(),
