@@ -1,20 +1,28 @@
-"""The code of a function with loops over dynamic dims converted to scans, and conditions by the values of tensors to
-choices (`loops.py` says how).
-"""
+"""The code of a function with loops over dynamic dims converted to scans (`loops.py` says how)."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from ait_mlir.importers.torch.choice_code import choice, reads_after
 from ait_mlir.importers.torch.steps import LoopError
+from ait_mlir.importers.torch.syntax import (
+    copied,
+    identifiers,
+    statements,
+    stored_in,
+    tuple_of,
+    variables,
+    variables_set,
+)
 
-STEPS, CHOICES = "_ait_steps", "_ait_choices"
+STEPS = "_ait_steps"
 _REFUSED = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Delete)
 
 
@@ -35,35 +43,6 @@ def loop_at(tree: ast.AST, line: int) -> ast.For | None:
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
     loops = [node for node in loops if node.iter.lineno <= line <= (node.iter.end_lineno or line)]
     return next((node for node in loops if ast.unparse(node.iter).startswith("range(")), None)
-
-
-def condition_at(tree: ast.AST, line: int) -> ast.If | None:
-    """The `if` whose test is at this line; None if there is none, or if its sides do more than set variables.
-
-    ```python
-    if x.isinf().any():                  test, kept = x.isinf().any(), before(locals(), ["x"])
-        x = x.clamp(-9, 9)       ->      with one_side():
-                                             x = x.clamp(-9, 9)
-                                         x, = chosen(test, before(locals(), ["x"]), kept, {"x": True})
-    ```
-    """
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    found = [node for node in found if node.test.lineno <= line <= (node.test.end_lineno or line)]
-    return next((node for node in found if all(map(_only_sets, [*node.body, *node.orelse]))), None)
-
-
-def _only_sets(statement: ast.stmt) -> bool:
-    """Whether a statement only sets variables; operations in place would also change what others see."""
-    if isinstance(statement, ast.Pass):
-        return True
-    if not isinstance(statement, ast.Assign):
-        return False
-    targets = [t for x in statement.targets for t in (x.elts if isinstance(x, ast.Tuple) else [x])]
-    nodes = list(ast.walk(statement.value))
-    names = [n.attr for n in nodes if isinstance(n, ast.Attribute)]
-    does_more = any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in nodes)
-    does_more |= any(name.endswith("_") and not name.startswith("_") for name in names)
-    return all(isinstance(target, ast.Name) for target in targets) and not does_more
 
 
 def loop_around(tree: ast.AST, line: int) -> ast.For | None:
@@ -102,7 +81,7 @@ def substituted_rows(loop: ast.For) -> str | None:
             orelse=[],
         ) if len({index, row, sub, matrix}) == 4:
             names = {index: "index", row: "row", sub: "sub", matrix: "matrix"}
-            body = ast.Module([_copy(statement) for statement in loop.body], [])
+            body = ast.Module([copied(statement) for statement in loop.body], [])
             for node in ast.walk(body):
                 if isinstance(node, ast.Name):
                     node.id = names.get(node.id, f"{node.id} of the function")
@@ -113,7 +92,7 @@ def substituted_rows(loop: ast.For) -> str | None:
 
 def compiled(tree: ast.FunctionDef, original: CodeType, lines: frozenset[int]) -> CodeType:
     """The code of a function with the loops at these lines converted."""
-    if any(name.startswith("__") and not name.endswith("__") for name in _identifiers(tree)):
+    if any(name.startswith("__") and not name.endswith("__") for name in identifiers(tree)):
         raise LoopError("its function uses private names of a class")
     changed = ast.fix_missing_locations(_Function(tree, lines).visit(tree))
     changed.decorator_list = []
@@ -132,27 +111,19 @@ def compiled(tree: ast.FunctionDef, original: CodeType, lines: frozenset[int]) -
     return code.replace(co_qualname=original.co_qualname)
 
 
-def _identifiers(tree: ast.AST) -> Iterable[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-
-
 class _Function(ast.NodeTransformer):
     """Converts the loops at some lines."""
 
     def __init__(self, tree: ast.AST, lines: frozenset[int]) -> None:
         self.lines = lines
         choices = [n for n in ast.walk(tree) if isinstance(n, ast.If) and n.lineno in lines]
-        self.reads = {id(node): _reads_after(node, tree) for node in choices}
+        self.reads = {id(node): reads_after(node, tree) for node in choices}
 
     def visit_For(self, node: ast.For) -> Any:
         if node.lineno not in self.lines:
             return self.generic_visit(node)
         if (matrix := substituted_rows(node)) is not None:
-            return _parse(
+            return statements(
                 f"from ait_mlir.importers.torch import steps as {STEPS}\n"
                 f"{STEPS}.substitute_rows({matrix}, {ast.unparse(node.iter)})",
                 node.iter,
@@ -160,98 +131,7 @@ class _Function(ast.NodeTransformer):
         return _converted(node)
 
     def visit_If(self, node: ast.If) -> Any:
-        return _choice(node, self.reads[id(node)]) if id(node) in self.reads else self.generic_visit(node)
-
-
-def _choice(node: ast.If, reads: Collection[str]) -> list[ast.stmt]:
-    """Statements that run both sides of a condition if it is a tensor, and choose the variables that they set."""
-    names = sorted(_written([*node.body, *node.orelse]))
-    test = f"_ait_test_{node.lineno}_{node.col_offset}"
-    values = f"{CHOICES}.before(locals(), {names!r})"
-    made = _parse(
-        f"from ait_mlir.importers.torch import choices as {CHOICES}\n"
-        f"{test}, _ait_kept = {ast.unparse(_logical(node.test, test))}, {values}\n"
-        f"if {CHOICES}.is_tensor({test}):\n"
-        f"    with {CHOICES}.one_side(): pass\n"
-        f"    _ait_then = {values}\n"
-        f"    {_tuple(names)} = _ait_kept\n"
-        f"    with {CHOICES}.one_side(): pass\n"
-        f"    {_tuple(names)} = {CHOICES}.chosen({test}, _ait_then, {values}, { {n: n in reads for n in names}!r})\n"
-        f"elif {test}: pass\n"
-        f"else: pass",
-        node,
-    )
-    either = made[2]
-    assert isinstance(either, ast.If)
-    otherwise = either.orelse[0]
-    assert isinstance(otherwise, ast.If)
-    otherwise.body, otherwise.orelse = node.body, node.orelse
-    for side, statements in zip((either.body[0], either.body[3]), (node.body, node.orelse), strict=True):
-        assert isinstance(side, ast.With)
-        side.body[:0] = [_copy(statement) for statement in statements]
-    return made
-
-
-def _compared_as_objects(tree: ast.AST) -> set[str]:
-    """The variables that a function compares with each other by `is`."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
-            names = [n.id for n in (node.left, *node.comparators) if isinstance(n, ast.Name)]
-            found.update(names if len(names) > 1 else ())
-    return found
-
-
-def _reads_after(node: ast.If, tree: ast.AST) -> set[str]:
-    """The variables that a function may read after a condition: all that it reads elsewhere, but for reads that follow
-    a statement in their block that sets the variable again; in a loop also those that the sides read. Raises
-    `LoopError` if a variable that the condition sets is not its function's alone, or is compared as an object.
-    """
-    names = _written([*node.body, *node.orelse])
-    declared = {name for n in ast.walk(tree) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
-    if wrong := declared & names:
-        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which is no variable of its function")
-    if wrong := _compared_as_objects(tree) & names:
-        raise LoopError(f"a condition sets `{sorted(wrong)[0]}`, which `is` compares with another tensor")
-    inside = {id(n) for statement in (*node.body, *node.orelse) for n in ast.walk(statement)}
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.AsyncFor)]
-    if any(n is node for loop in loops for n in ast.walk(loop)):
-        inside = set[int]()
-    for other in ast.walk(tree):
-        if isinstance(other, ast.If) and all(n is not node for n in ast.walk(other)):
-            inside |= {id(n) for side in (other.body, other.orelse) for n in _read_of_own(side)}
-    loads = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)]
-    return {n.id for n in loads if id(n) not in inside}
-
-
-def _read_of_own(block: Sequence[ast.stmt]) -> Iterable[ast.Name]:
-    """The reads of variables that statements of a block have set, in assignments of the block itself."""
-    known: set[str] = set()
-    for statement in block:
-        if not isinstance(statement, ast.Assign) or any(isinstance(n, ast.Lambda) for n in ast.walk(statement)):
-            continue
-        yield from (n for n in ast.walk(statement.value) if isinstance(n, ast.Name) and n.id in known)
-        known |= _written([statement])
-
-
-def _logical(test: ast.expr, name: str) -> ast.expr:
-    """A condition whose `and`, `or` and `not` also take tensors, and leave out what Python leaves out."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _expression(f"{CHOICES}.negated({ast.unparse(_logical(test.operand, name))})")
-    if not isinstance(test, ast.BoolOp):
-        return test
-    is_and = isinstance(test.op, ast.And)
-    first, *rest = test.values
-    found = _logical(first, f"{name}_0")
-    for i, value in enumerate(rest):
-        one, other = ast.unparse(found), ast.unparse(_logical(value, f"{name}_{i + 1}"))
-        ends, joined = ("is_false", "both") if is_and else ("is_true", "either")
-        found = _expression(f"{name} if {CHOICES}.{ends}({name} := {one}) else {CHOICES}.{joined}({name}, {other})")
-    return found
-
-
-def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+        return choice(node, self.reads[id(node)]) if id(node) in self.reads else self.generic_visit(node)
 
 
 def _converted(loop: ast.For) -> list[ast.stmt]:
@@ -262,25 +142,25 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
         raise LoopError("only `for name in range(n)` can, with a start and a step")
     if loop.orelse:
         raise LoopError("it has an else")
-    written = _written(loop.body)
+    written = variables_set(loop.body)
     step = _Step(loop.target.id, written)
-    body: list[ast.stmt] = [step.visit(_copy(statement)) for statement in loop.body]
+    body: list[ast.stmt] = [step.visit(copied(statement)) for statement in loop.body]
     step.check(loop.body)
     carried = sorted(_read_first(body, set()) & written - {loop.target.id})
     others = sorted(written | {loop.target.id})
     slices = [f"_ait_slice_{i}" for i in range(len(step.sliced))]
-    if not slices or any(name == loop.target.id for statement in body for name, _ in _names(statement)):
+    if not slices or any(name == loop.target.id for statement in body for name, _ in variables(statement)):
         slices.append(loop.target.id)
     parts = ["(" + ", ".join(map(str, part)) + ")" for part in step.sliced]
     values = [f"_ait_rows_{i}" for i in range(len(step.results))]
     head = "".join(f"    {name} = []\n" for name in values)
-    made = _parse(
+    made = statements(
         f"from ait_mlir.importers.torch import steps as {STEPS}\n"
         f"def _ait_step(_ait_carried, _ait_slices):\n"
-        f"    {_tuple(carried)} = _ait_carried\n"
-        f"    {_tuple(slices)} = _ait_slices\n{head}"
-        f"    return {_tuple(carried)}, {_tuple(values)}\n"
-        f"{_tuple(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_range, {_tuple(carried)}, "
+        f"    {tuple_of(carried)} = _ait_carried\n"
+        f"    {tuple_of(slices)} = _ait_slices\n{head}"
+        f"    return {tuple_of(carried)}, {tuple_of(values)}\n"
+        f"{tuple_of(carried)}, _ait_results = {STEPS}.run(_ait_step, _ait_range, {tuple_of(carried)}, "
         f"[{', '.join(parts)}], "
         f"{slices[-1] == loop.target.id}, {[r.name for r in step.results]!r})\n"
         + "".join(
@@ -296,36 +176,17 @@ def _converted(loop: ast.For) -> list[ast.stmt]:
     assert isinstance(function, ast.FunctionDef)
     function.body[-1:-1] = body
     arguments = ", ".join(map(ast.unparse, loop.iter.args))
-    count = _parse(
+    count = statements(
         f"from ait_mlir.importers.torch import steps as {STEPS}\n_ait_range = {STEPS}.Range.of({arguments})",
         loop.iter,
     )
-    choice = _parse(f"if {STEPS}.is_dynamic(_ait_range.count): pass\nelse: pass", loop.iter)[0]
-    assert isinstance(choice, ast.If)
-    choice.body, choice.orelse = made[1:], [loop]
-    numbers = _parse("range(_ait_range.start, _ait_range.stop, _ait_range.by)", loop.iter)[0]
+    either = statements(f"if {STEPS}.is_dynamic(_ait_range.count): pass\nelse: pass", loop.iter)[0]
+    assert isinstance(either, ast.If)
+    either.body, either.orelse = made[1:], [loop]
+    numbers = statements("range(_ait_range.start, _ait_range.stop, _ait_range.by)", loop.iter)[0]
     assert isinstance(numbers, ast.Expr)
     loop.iter = numbers.value
-    return [*count, choice]
-
-
-def _parse(text: str, at: ast.AST) -> list[ast.stmt]:
-    """The statements in `text`, with the source location of `at`."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        ast.copy_location(node, at)
-    return tree.body
-
-
-def _copy(node: ast.stmt) -> ast.stmt:
-    made = ast.parse(ast.unparse(node)).body[0]
-    for inner in ast.walk(made):
-        ast.copy_location(inner, node)
-    return made
-
-
-def _tuple(names: Sequence[str]) -> str:
-    return f"({''.join(f'{name}, ' for name in names)})"
+    return [*count, either]
 
 
 @dataclass(frozen=True)
@@ -406,7 +267,7 @@ class _Step(ast.NodeTransformer):
         read = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
         is_plain = isinstance(node.value, ast.Name | ast.Attribute) and not read & (self.written | {self.index})
         if at is None or not is_plain or not isinstance(node.ctx, ast.Load):
-            if self.index in {name for item in items for name in _identifiers(item)}:
+            if self.index in {name for item in items for name in identifiers(item)}:
                 raise LoopError(
                     f"it reads `{ast.unparse(node)}`; with `{self.index}` as an index, x[{self.index} + 1], "
                     f"x[{self.index}:{self.index} + 3] and the like can"
@@ -467,7 +328,7 @@ class _Step(ast.NodeTransformer):
             return None
         for part, rest in ((item.left, item.right), (item.right, item.left)):
             inner = self._behind(part)
-            if inner is None or {*_identifiers(rest)} & (self.written | {self.index}):
+            if inner is None or {*identifiers(rest)} & (self.written | {self.index}):
                 continue
             if isinstance(item.op, ast.Add):
                 return f"{inner} + ({ast.unparse(rest)})"
@@ -481,7 +342,7 @@ class _Step(ast.NodeTransformer):
         if (
             len(found) != 1
             or not all(map(_is_fixed, others))
-            or self.index in {n for o in others for n in _identifiers(o)}
+            or self.index in {n for o in others for n in identifiers(o)}
         ):
             return None
         before, after = items[: found[0]], items[found[0] + 1 :]
@@ -537,29 +398,12 @@ def _jumps(node: ast.AST) -> bool:
     return any(map(_jumps, ast.iter_child_nodes(node)))
 
 
-def _written(body: Iterable[ast.AST]) -> set[str]:
-    """The variables that statements set."""
-    return {name for statement in body for name, is_set in _names(statement) if is_set}
-
-
-def _names(node: ast.AST) -> Iterable[tuple[str, bool]]:
-    """The variables that a statement or expression reads (False) or sets (True), except variables of comprehensions."""
-    own = {n for inner in ast.walk(node) if isinstance(inner, ast.comprehension) for n in _stored(inner.target)}
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and inner.id not in own:
-            yield inner.id, isinstance(inner.ctx, ast.Store)
-
-
-def _stored(target: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
 def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
     """The variables that statements may read before they set them; adds variables that are always set to `known`."""
     found: set[str] = set()
 
     def read(node: ast.AST | None) -> None:
-        found.update(name for name, is_set in _names(node or ast.Pass()) if not is_set and name not in known)
+        found.update(name for name, is_set in variables(node or ast.Pass()) if not is_set and name not in known)
 
     def inside(*parts: Sequence[ast.stmt]) -> list[set[str]]:
         """Visit parts of which each may or may not run; returns, for each part, the variables that are always set after
@@ -576,7 +420,7 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
                 read(statement.value)
                 for target in statement.targets if isinstance(statement, ast.Assign) else (statement.target,):
                     read(target)
-                known |= _written([statement])
+                known |= variables_set([statement])
             case ast.If():
                 read(statement.test)
                 first, second = inside(statement.body, statement.orelse)
@@ -591,11 +435,11 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
             case ast.With():
                 for item in statement.items:
                     read(item.context_expr)
-                    known |= _stored(item.optional_vars) if item.optional_vars else set()
+                    known |= stored_in(item.optional_vars) if item.optional_vars else set()
                 found |= _read_first(statement.body, known)
             case _:
                 read(statement)
     return found
 
 
-__all__ = ["compiled", "condition_at", "loop_around", "loop_at", "source", "substituted_rows"]
+__all__ = ["compiled", "loop_around", "loop_at", "source", "substituted_rows"]

@@ -17,7 +17,7 @@ for t in range(n):                       def step(carried, slices):
 Variables that the body reads before it writes them are carried; values appended to a list or written to `y[:, t]` are
 results of each step.
 
-A condition by the value of a tensor becomes a choice, if both sides only set variables (`loop_code.condition_at`).
+A condition by the value of a tensor becomes a choice, if both sides only set variables (`choice_code.condition_at`).
 
 A loop with a known number of steps is unrolled by the trace. Forward substitution, which writes each row of a matrix in
 turn, is the exception: it becomes a few products of matrices (`loop_code.substituted_rows`).
@@ -34,9 +34,10 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, cast
 
+from ait_mlir.importers.torch.choice_code import condition_at
 from ait_mlir.importers.torch.choices import watched
 from ait_mlir.importers.torch.library import torch
-from ait_mlir.importers.torch.loop_code import compiled, condition_at, loop_around, loop_at, source, substituted_rows
+from ait_mlir.importers.torch.loop_code import compiled, loop_around, loop_at, source, substituted_rows
 from ait_mlir.importers.torch.steps import LoopError, is_dynamic
 from ait_mlir.importers.torch.tracing import TraceAgain
 
