@@ -8,9 +8,17 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, IndicesAttr, LoopsOp
 from ait_mlir.dialects.ait.region import YieldOp
-from ait_mlir.dialects.ait.types import Induction, IterationsAttr, ShapeAttr, scope_of, tensor_type
+from ait_mlir.dialects.ait.types import (
+    Induction,
+    IterationsAttr,
+    ShapeAttr,
+    TensorType,
+    scope_of,
+    tensor_type,
+)
 from ait_mlir.dims import Expr, Scope, const, sym
 from ait_mlir.elements.table import ROWS, has_elements
+from ait_mlir.elements.view import reshaped
 from ait_mlir.elements.writer import ElementWriter
 from ait_mlir.lowering.kernels import kernels_of_class
 
@@ -29,7 +37,8 @@ def form_loops(
     results: Sequence[SSAValue], members: Container[Operation], scope: Scope, has_errors: bool = True
 ) -> LoopsOp:
     """The `ait.loops` op that computes the results of a group of ops: all of one shape, or with 1 for some of the first
-    one's dims. It is not inserted into a block.
+    one's dims. A result of another rank has the elements of the first one's shape in order, and is computed in that
+    shape. The op is not inserted into a block.
 
     Its operands are the values from outside the group that it reads. With `has_errors`, as a CPU has them, reads at
     indices from data say which op failed. Raises `NoElements` if the table cannot express an element.
@@ -40,6 +49,8 @@ def form_loops(
 
     def yielded(value: SSAValue) -> SSAValue:
         sizes = tensor_type(value).dims
+        if len(sizes) != len(dims):
+            return reshaped(writer, value, dims, [sym(loop.name) for loop in loops])
         index = [const(0) if size.as_int() == 1 else sym(loop.name) for size, loop in zip(sizes, loops, strict=True)]
         return writer.element(value, index)
 
@@ -48,7 +59,8 @@ def form_loops(
     block.add_op(YieldOp(*values))
     _erase_unused(block)
     operands = _used_operands(block, writer)
-    op = LoopsOp(operands, loops, list(map(tensor_type, results)), Region(block))
+    types = [t if t.rank == len(dims) else TensorType.get(dims, t.element_type) for t in map(tensor_type, results)]
+    op = LoopsOp(operands, loops, types, Region(block))
     _rename_folds(block, 0, {}, scope)
     for value, result in zip(results, op.results, strict=True):
         result.name_hint = value.name_hint

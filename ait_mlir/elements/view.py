@@ -75,12 +75,17 @@ def _(op: ConcatOp, w: ElementWriter, position: int, index: Sequence[Index]) -> 
 
 @elements_of(ReshapeOp)
 def _(op: ReshapeOp, w: ElementWriter, position: int, index: Sequence[Index]) -> SSAValue:
-    source, target = tensor_type(op.input).dims, tensor_type(op.output).dims
+    return reshaped(w, op.input, tensor_type(op.output).dims, index)
+
+
+def reshaped(w: ElementWriter, source: SSAValue, target: Shape, index: Sequence[Index]) -> SSAValue:
+    """The element of a reshape of a tensor to the dims `target`."""
+    dims_of_source = tensor_type(source).dims
     found: list[Index] = []
-    for before, behind in segments(source, target, w.scope):
+    for before, behind in segments(dims_of_source, target, w.scope):
         part = index[behind.start : behind.stop]
         kept = [i for i, size in zip(part, target[behind], strict=True) if size.as_int() != 1]
-        dims = [size for size in source[before] if size.as_int() != 1]
+        dims = [size for size in dims_of_source[before] if size.as_int() != 1]
         if len(kept) == len(dims) == 1:
             inner: list[Index] = [*kept]
         elif dims:
@@ -88,8 +93,8 @@ def _(op: ReshapeOp, w: ElementWriter, position: int, index: Sequence[Index]) ->
         else:
             inner = []
         places = iter(inner)
-        found += [const(0) if size.as_int() == 1 else next(places) for size in source[before]]
-    return w.element(op.input, found)
+        found += [const(0) if size.as_int() == 1 else next(places) for size in dims_of_source[before]]
+    return w.element(source, found)
 
 
 def moved(index: Index, offset: Expr, cut: bool) -> Index:

@@ -2,7 +2,8 @@
 
 A group grows from its last op upward: over producers that only the group uses, or that only move elements. The group
 becomes one definition of an element (`ait_mlir/elements`), so intermediate values need no memory. What others use, too,
-becomes a further result, where it has the shape of the last one or a number for each row (`join_loops.py`).
+becomes a further result, where it has the shape of the last one, a number for each row, or rows of which the last one
+has the groups (`join_loops.py`).
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ from ait_mlir.dialects.ait.quantize import QuantizeOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.structure import op_key
 from ait_mlir.dialects.ait.traits import ChecksIndices, ReadsAll, ScalarLike, ViewLike
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import Expr, Scope, product, total
 from ait_mlir.elements import NoElements, form_loops, has_elements
+from ait_mlir.elements.view import segments
 from ait_mlir.lowering.candidates import standalone
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.kernels.amounts import estimate_env
@@ -164,23 +165,29 @@ class Groups:
     def _may_store(self, op: Operation, group: Sequence[Operation]) -> bool:
         """Whether a group can also store the values of `op` that are used outside of the group.
 
-        Their shape must be that of the group's result, or have 1 for some of its dims. Before the end of the group only
-        reshapes may use them, which can move behind the group.
+        Their shape must be that of the group's result, have 1 for some of its dims, or merge neighbouring ones. Before
+        the end of the group only reshapes may use them, which can move behind the group.
         """
         shape, end = tensor_type(self.result(group[0])).dims, self.place[group[0]]
         found = [] if isinstance(op, ViewLike) else used_outside(op, group)
         for value in found:
-            dims = tensor_type(value).dims
-            if is_new_state(value) or len(dims) != len(shape):
-                return False
-            if not all(
-                self.scope.equal(dim, size) or (dim.as_int() == 1 and self.scope.positive(size))
-                for dim, size in zip(dims, shape, strict=True)
-            ):
+            if is_new_state(value) or not self._is_stored_in(tensor_type(value).dims, shape):
                 return False
             if self._reshapes_before(value, group, end) is None:
                 return False
         return bool(found)
+
+    def _is_stored_in(self, dims: Shape, shape: Shape) -> bool:
+        """Whether loops over a shape can store a tensor: its dims are those of the shape or 1, or each of them is the
+        product of neighbouring dims of the shape, as rows are of groups.
+        """
+        if len(dims) == len(shape):
+            return all(
+                self.scope.equal(dim, size) or (dim.as_int() == 1 and self.scope.positive(size))
+                for dim, size in zip(dims, shape, strict=True)
+            )
+        parts = [(dims[whole], shape[split]) for whole, split in segments(dims, shape, self.scope)]
+        return all(len(whole) == 1 and self.scope.equal(whole[0], product(split)) for whole, split in parts)
 
     def key(self, group: Sequence[Operation], stores: bool = False) -> object:
         """A key that is equal for groups with the same computation and the same types of operands."""
@@ -248,6 +255,9 @@ class Groups:
             self.block.insert_op_after(op, made)
             self.place[op] = self.place[root]
         for value, result in zip(results, made.results, strict=True):
+            if result.type != value.type:
+                self.block.insert_op_after(merged := ReshapeOp(result, tensor_type(value).dims), made)
+                self.place[merged], result = self.place[root], merged.output
             value.replace_uses_with_if(result, lambda use: use.operation not in group)
         self.place[made] = self.place[root]
         for op in sorted(group, key=self.place.__getitem__, reverse=True):

@@ -156,3 +156,114 @@ ait.graph @reshaped_before(%x: !ait.tensor<r x 640 x f16>) dims {r = 1 to 256} {
   ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
   ait.output "o" %o : !ait.tensor<r x 5 x f32>
 }
+
+// The row has another reader, too: the launch stores it with a dim for the groups, and others read it without that dim.
+// CHECK-LABEL: ait.graph @row_and_groups
+ait.graph @row_and_groups(%x: !ait.tensor<r x 640 x f16>, %w: !ait.tensor<640 x f16>) dims {r = 0 to 256} {
+  // CHECK:      ait.loops(%x, %w) for (d0 = r, d1 = 5, d2 = 128) {
+  // CHECK:      } : !ait.tensor<r x 5 x 128 x f8E4M3FN>, !ait.tensor<r x 5 x 1 x f32>, !ait.tensor<r x 5 x 128 x f16>
+  // CHECK-NOT:  ait.loops
+  // CHECK:      ait.sort {{.*}} : !ait.tensor<r x 640 x f16>
+  // CHECK-NOT:  ait.loops
+  // CHECK:      }
+  %n = ait.rms_norm %x scale %w axes 1 eps 1e-05 : !ait.tensor<r x 640 x f16>
+  %v = ait.cast %n : !ait.tensor<r x 640 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 640 x f32>
+  %p = ait.reshape %a : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %p dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %g = ait.reshape %n : !ait.tensor<r x 5 x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  %o, %i = ait.sort %n dim 1 : !ait.tensor<r x 640 x f16>, !ait.tensor<r x 640 x i64>
+  ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<r x 5 x 1 x f32>
+  ait.output "o" %o : !ait.tensor<r x 640 x f16>
+}
+
+// A sum that is an output, and its groups. How many rows and groups there are is known in the run.
+// CHECK-LABEL: ait.graph @output_and_groups
+ait.graph @output_and_groups(%x: !ait.tensor<b x s x (128*t) x f16>, %z: !ait.tensor<b x s x (128*t) x f16>) dims {b = 1 to 4, s = 1 to 16, t = 1 to 8} {
+  // CHECK:      [[Q:%.+]], [[S:%.+]], [[Y:%.+]] = ait.loops(%x, %z) for (d0 = b, d1 = s, d2 = t, d3 = 128) {
+  // CHECK:      } : !ait.tensor<b x s x t x 128 x f8E4M3FN>, !ait.tensor<b x s x t x 1 x f32>, !ait.tensor<b x s x t x 128 x f16>
+  // CHECK-NEXT: [[R:%.+]] = ait.reshape [[Y]] : !ait.tensor<b x s x (128*t) x f16>
+  // CHECK:      ait.output "y" [[R]]
+  %e = ait.gelu %x : !ait.tensor<b x s x (128*t) x f16>
+  %n = ait.add %e, %z : !ait.tensor<b x s x (128*t) x f16>
+  %a = ait.abs %n : !ait.tensor<b x s x (128*t) x f16>
+  %v = ait.cast %a : !ait.tensor<b x s x (128*t) x f32>
+  %p = ait.reshape %v : !ait.tensor<b x s x t x 128 x f32>
+  %m = ait.reduce max %p dims [3] : !ait.tensor<b x s x t x f32>
+  %k = ait.reshape %m : !ait.tensor<b x s x t x 1 x f32>
+  %c = ait.constant 0.002 : !ait.tensor<f32>
+  %s = ait.mul %k, %c : !ait.tensor<b x s x t x 1 x f32>
+  %g = ait.reshape %n : !ait.tensor<b x s x t x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<b x s x t x 128 x f8E4M3FN>
+  ait.output "y" %n : !ait.tensor<b x s x (128*t) x f16>
+  ait.output "q" %q : !ait.tensor<b x s x t x 128 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<b x s x t x 1 x f32>
+}
+
+// Something needs the row before its groups are stored.
+// CHECK-LABEL: ait.graph @row_before_groups
+ait.graph @row_before_groups(%x: !ait.tensor<r x 640 x f16>, %w: !ait.tensor<640 x f16>) dims {r = 1 to 256} {
+  // CHECK: [[N:%.+]] = ait.rms_norm
+  // CHECK: ait.sort [[N]]
+  // CHECK: ait.loops([[N]]
+  // CHECK: } : !ait.tensor<r x 5 x 128 x f8E4M3FN>, !ait.tensor<r x 5 x 1 x f32>
+  %n = ait.rms_norm %x scale %w axes 1 eps 1e-05 : !ait.tensor<r x 640 x f16>
+  %o, %i = ait.sort %n dim 1 : !ait.tensor<r x 640 x f16>, !ait.tensor<r x 640 x i64>
+  %h = ait.add %n, %o : !ait.tensor<r x 640 x f16>
+  %v = ait.cast %h : !ait.tensor<r x 640 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 640 x f32>
+  %p = ait.reshape %a : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %p dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %g = ait.reshape %h : !ait.tensor<r x 5 x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<r x 5 x 1 x f32>
+}
+
+// The row is the new state of an input: it stays in the launch that overwrites the old one.
+// CHECK-LABEL: ait.graph @state_and_groups
+ait.graph @state_and_groups(%x: !ait.tensor<r x 640 x f16>, %old: !ait.tensor<r x 640 x f16> donated) dims {r = 1 to 256} {
+  // CHECK-NOT: !ait.tensor<r x 5 x 128 x f16>{{$}}
+  // CHECK: ait.output "n" {{.*}} in place of %old
+  %n = ait.add %x, %old : !ait.tensor<r x 640 x f16>
+  %v = ait.cast %n : !ait.tensor<r x 640 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 640 x f32>
+  %p = ait.reshape %a : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %p dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %g = ait.reshape %n : !ait.tensor<r x 5 x 128 x f16>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "n" %n in place of %old : !ait.tensor<r x 640 x f16>
+  ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<r x 5 x 1 x f32>
+}
+
+// What others read has heads of 64, which are not groups of 128 taken together.
+// CHECK-LABEL: ait.graph @heads_and_groups
+ait.graph @heads_and_groups(%x: !ait.tensor<r x 640 x f16>) dims {r = 1 to 256} {
+  // CHECK-NOT: !ait.tensor<r x 5 x 128 x f8E4M3FN>, !ait.tensor<r x 5 x 1 x f32>, !ait.tensor<r x 5 x 128 x f16>
+  // CHECK: }
+  %c = ait.constant 448.0 : !ait.tensor<f32>
+  %h = ait.reshape %x : !ait.tensor<r x 10 x 64 x f16>
+  %n = ait.gelu %h : !ait.tensor<r x 10 x 64 x f16>
+  %g = ait.reshape %n : !ait.tensor<r x 5 x 128 x f16>
+  %v = ait.cast %g : !ait.tensor<r x 5 x 128 x f32>
+  %a = ait.abs %v : !ait.tensor<r x 5 x 128 x f32>
+  %m = ait.reduce max %a dims [2] : !ait.tensor<r x 5 x f32>
+  %k = ait.reshape %m : !ait.tensor<r x 5 x 1 x f32>
+  %s = ait.div %k, %c : !ait.tensor<r x 5 x 1 x f32>
+  %q = ait.quantize %g scale %s : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "n" %n : !ait.tensor<r x 10 x 64 x f16>
+  ait.output "q" %q : !ait.tensor<r x 5 x 128 x f8E4M3FN>
+  ait.output "s" %s : !ait.tensor<r x 5 x 1 x f32>
+}

@@ -170,6 +170,25 @@ class Block(torch.nn.Module):
         return x + at["down"](torch.nn.functional.silu(at["gate"](h)) * at["up"](h))
 
 
+class Encoder(torch.nn.Module):
+    """A block of an encoder: norms behind the residual sums, which read the norms, too; and an MLP with a GELU."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = (torch.nn.LayerNorm(512, dtype=HALF) for _ in range(2))
+        sizes = {"q": 512, "k": 512, "v": 512, "o": 512, "up": 2048}
+        self.layers = torch.nn.ModuleDict({n: torch.nn.Linear(512, size, dtype=HALF) for n, size in sizes.items()})
+        self.layers["down"] = torch.nn.Linear(2048, 512, dtype=HALF)
+
+    def forward(self, x):
+        batch, seq, _ = x.shape
+        at = self.layers
+        q, k, v = (at[n](x).view(batch, seq, -1, 64).transpose(1, 2) for n in "qkv")
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        x = self.norm1(x + at["o"](y.transpose(1, 2).reshape(batch, seq, -1)))
+        return self.norm2(x + at["down"](torch.nn.functional.gelu(at["up"](x))))
+
+
 ROWS, BLOCKS = "gemm_rcr_mul_mul", "scaled_gemm"
 BLOCK_LAUNCHES = {
     "fp8": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
@@ -179,9 +198,26 @@ BLOCK_LAUNCHES = {
 """Loops are a norm, what follows attention, a norm, and the gate: each of them also quantises."""
 
 
-@pytest.mark.parametrize("recipe", BLOCK_LAUNCHES)
-def test_the_launches_of_a_quantised_block(recipe):
-    imported = from_torch(Block().eval(), (torch.zeros(2, 512, 512, dtype=HALF),))
+def encoder(product):
+    """The launches of an encoder's block: its input, what follows attention, and what follows the GELU are quantised by
+    launches of their own; a norm that the residual sum also reads is one launch with the numbers that it quantises."""
+    return [
+        *("loops", f"{product}_bias", "attention", "loops", f"{product}_bias_add", "loops"),
+        *(f"{product}_bias_gelu", "loops", f"{product}_bias_add", "layer_norm"),
+    ]
+
+
+ENCODER_LAUNCHES = {"fp8": encoder(ROWS), "fp8-static": encoder(ROWS), "fp8-block": encoder(BLOCKS)}
+QUANTISED = [(Block, BLOCK_LAUNCHES), (Encoder, ENCODER_LAUNCHES)]
+
+
+@pytest.mark.parametrize(
+    ("model", "recipe", "expected"),
+    [(model, recipe, ops) for model, launched in QUANTISED for recipe, ops in launched.items()],
+    ids=str,
+)
+def test_the_launches_of_a_quantised_block(model, recipe, expected):
+    imported = from_torch(model().eval(), (torch.zeros(2, 512, 512, dtype=HALF),))
     module, constants, chosen = imported.module, imported.constants, RECIPES[recipe]
     layers = layers_of(module, chosen)
     ranges = {layer.name: Range(f8E4M3FN, 0.01) for layer in layers if needs_range(layer, chosen)}
@@ -189,4 +225,4 @@ def test_the_launches_of_a_quantised_block(recipe):
     quantise_layers(layers, constants, chosen, weights, ranges)
     run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
     found = [launch.op for launch in report(module, program_of(module), {}).launches]
-    assert found == BLOCK_LAUNCHES[recipe]
+    assert found == expected

@@ -351,6 +351,8 @@ SEGMENTS = f"""for (r = ROWS, g = GROUPS, c = SIZE) {{
   ait.yield %y, %s : S, S
 }}"""
 """A normalised row whose segments are divided by their largest magnitudes, and these numbers."""
+SEGMENTS_AND_ROW = SEGMENTS.replace("yield %y, %s : S, S", "yield %y, %s, %z : S, S, S")
+"""The same, and the normalised row itself."""
 
 
 def put(text: str, **sizes: object) -> str:

@@ -41,6 +41,7 @@ from tests.kernels.loop_texts import (
     SCALED,
     SCALED_COLUMNS,
     SEGMENTS,
+    SEGMENTS_AND_ROW,
     SHORT_TWICE,
     SHUFFLE,
     SHUFFLED_BOXES,
@@ -180,6 +181,10 @@ FORMS = (
     nest(
         "segments-dynamic", put(SEGMENTS, ROWS="b", GROUPS="u", SIZE=256), "b x (256*u) x T", "(256*u) x T",
         to=("b x u x 256 x T", "b x u x 1 x T"), envs=ENVS,
+    ),
+    nest(
+        "segments-and-row", put(SEGMENTS_AND_ROW, ROWS="b", GROUPS=5, SIZE=128), "b x 640 x T", "640 x T",
+        to=("b x 5 x 128 x T", "b x 5 x 1 x f32", "b x 5 x 128 x T"), types=("f16", "bf16"),
     ),
     nest("short", put(SOFTMAX, ROWS="b", COLS=7), "b x 7 x T", to="b x 7 x T"),
     nest("short-vectors", put(SOFTMAX, ROWS="b", COLS=12), "b x 12 x T", to="b x 12 x T", types=("f16", "bf16", "f32")),
