@@ -60,6 +60,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "gemm_mma_kernel": "CUDA only",
         "gemm_rotated_simt_kernel": "CUDA only",
         "map_repeat_kernel": "CUDA only",
+        "radix_cluster_kernel": "CUDA only",
         "recurrence_kernel": "CUDA only",
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
@@ -403,8 +404,6 @@ INDEX = (
     "scatter_find_kernel",
     "scatter_last_kernel",
     "scatter_sorted_kernel",
-    "radix_count_kernel",
-    "radix_pass_kernel",
 )
 JAGGED = ("embedding_bag_kernel", "jagged_pad_kernel", "jagged_unpad_kernel", "jagged_vector_product_kernel")
 CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kernel", "conv_depthwise_window_kernel")
@@ -451,7 +450,7 @@ FAMILIES = {
         lambda: dict(recurrence_cases()),
         lambda library, case, name: STATES.check(library, case, _type(name)),
     ),
-    **drawn_families("sorting", *SORTING),
+    **drawn_families("sorting", *SORTING, cuda=["radix_cluster_kernel"]),
     **on_both("masked", ("map_masked_kernel",), masked_cases, check_masked),
     **drawn_families("view", *COPIES),
     "copies": Family(
@@ -459,7 +458,7 @@ FAMILIES = {
         lambda: dict(copies_cases()),
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),
-    **drawn_families("index", *INDEX),
+    **drawn_families("index", *INDEX, cuda=["radix_cluster_kernel"]),
     "scatter-atomic": Family(
         dict.fromkeys(KINDS, frozenset({"scatter_atomic_kernel", "scatter_counters_kernel"})),
         lambda: {
@@ -470,7 +469,10 @@ FAMILIES = {
         lambda library, case, name: BITS.check(library, case, _type(name)),
     ),
     "scatter-ordered": Family(
-        dict.fromkeys(KINDS, frozenset({"scatter_ordered_kernel", "order_block_kernel", "radix_pass_kernel"})),
+        {
+            kind: frozenset({"scatter_ordered_kernel", "order_block_kernel", sort})
+            for kind, sort in (("cuda", "radix_cluster_kernel"), ("rocm", "radix_pass_kernel"))
+        },
         lambda: ORDERED,
         lambda library, case, name: check_ordered(library, ORDERED["order"], case, (1, 300, 4200)) if name != "order" else None,
     ),

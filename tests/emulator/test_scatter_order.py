@@ -13,7 +13,17 @@ from tests import tiers
 from tests.emulator.corpus import KINDS
 from tests.emulator.library import TARGETS, EmulatedLibrary, Kind
 from tests.kernels.library_gemm import on_kernel
-from tests.kernels.scatter import added_along, check_order, elements_added, in_order, rows_added, sums
+from tests.kernels.scatter import (
+    ORDERED_SIZES,
+    added_along,
+    check_order,
+    check_places,
+    elements_added,
+    in_order,
+    places_ordered,
+    rows_added,
+    sums,
+)
 
 
 @pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
@@ -23,6 +33,14 @@ def test_sums_have_the_bits_of_one_place_after_the_other(kind: Kind, tmp_path: P
     check_order(library, cases, (1, 40, 300))
     check_order(library, [case for case in cases if case[2] < 64], (4096, 4100))
     check_order(library, [case for case in cases if case[2] == 64], (4200,), (300,))
+
+
+@pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
+def test_places_are_ordered_at_the_borders_of_blocks_and_clusters(kind: Kind, tmp_path: Path) -> None:
+    orders = {size: places_ordered(size) for size in ORDERED_SIZES}
+    library = EmulatedLibrary(list(orders.values()), tmp_path, kind)
+    check_places(library, orders, (0, 1, 4096, 4097))
+    check_places(library, {600: orders[600]}, (8192, 8193, 65_536, 65_537))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,15 @@ import ait_mlir
 from ait_mlir.lowering.kernels import Target
 from ait_mlir.lowering.toolchain import default_arch
 from tests.kernels.harness import Library
-from tests.kernels.scatter import check_order, check_ordered, ordered_cases, sums
+from tests.kernels.scatter import (
+    ORDERED_SIZES,
+    check_order,
+    check_ordered,
+    check_places,
+    ordered_cases,
+    places_ordered,
+    sums,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -20,7 +28,29 @@ pytestmark = pytest.mark.gpu
 def test_sums_have_the_bits_of_one_place_after_the_other(tmp_path: Path) -> None:
     cases = sums()
     library = Library([case for case, _, _ in cases], tmp_path, Target("cuda", default_arch("cuda")))
-    check_order(library, cases, (1, 40, 300, 4096, 4100, 20000))
+    check_order(library, cases, (1, 40, 300, 4096, 4100, 20000, 70000))
+
+
+def test_places_are_ordered_at_the_borders_of_blocks_and_clusters(tmp_path: Path) -> None:
+    orders = {size: places_ordered(size) for size in ORDERED_SIZES}
+    library = Library(list(orders.values()), tmp_path, Target("cuda", default_arch("cuda")))
+    check_places(library, orders, (0, 1, 2, 4096, 4097, 8191, 8192, 8193, 12288, 40000, 65535, 65536, 65537, 70000))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.float32, torch.int64])
+@pytest.mark.parametrize(("rows", "length"), [(1, 4097), (3, 40000), (16, 65536), (17, 4097), (1, 65537)])
+def test_rows_at_the_borders_of_blocks_and_clusters_are_sorted(rows: int, length: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x = torch.randint(-100, 100, (rows, length), device="cuda").to(dtype)  # many are equal
+
+    class Sort(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            values, places = torch.sort(x, dim=1, stable=True)
+            return values, places
+
+    compiled = ait_mlir.compile(Sort(), (x,), target="cuda")
+    for found, want in zip(compiled(x), torch.sort(x, dim=1, stable=True), strict=True):
+        assert torch.equal(found, want)
 
 
 def test_scatters_in_a_given_order_have_the_bits_of_one_place_after_the_other(tmp_path: Path) -> None:
@@ -28,7 +58,7 @@ def test_scatters_in_a_given_order_have_the_bits_of_one_place_after_the_other(tm
     library = Library(list(cases.values()), tmp_path, Target("cuda", default_arch("cuda")))
     for name, case in cases.items():
         if name != "order":
-            check_ordered(library, cases["order"], case, (1, 40, 300, 4096, 4100, 20000))
+            check_ordered(library, cases["order"], case, (1, 40, 300, 4096, 4100, 20000, 70000))
 
 
 class Layers(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def rows_added(t: str) -> Case:
     """Rows of 8 added to rows of a tensor."""
     return Case(
         f"""ait.graph @g(%x: !ait.tensor<600 x 8 x {t}>, %v: !ait.tensor<s x 8 x {t}>, %i: !ait.tensor<s x 1 x i64>)
-          dims {{s = 1 to 20000}} {{
+          dims {{s = 1 to 70000}} {{
           %y = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<600 x 8 x {t}>
           ait.output "y" %y : !ait.tensor<600 x 8 x {t}>
         }}""",
@@ -38,7 +38,7 @@ def added_along(t: str, rows: int, width: int = 300) -> Case:
     """Elements added along rows, each row at its own places."""
     return Case(
         f"""ait.graph @g(%x: !ait.tensor<{rows} x {width} x {t}>, %v: !ait.tensor<{rows} x s x {t}>,
-                     %i: !ait.tensor<{rows} x s x i64>) dims {{s = 1 to 20000}} {{
+                     %i: !ait.tensor<{rows} x s x i64>) dims {{s = 1 to 70000}} {{
           %y = ait.scatter add %x, %v at(%i) dims [1] kept [0] : !ait.tensor<{rows} x {width} x {t}>
           ait.output "y" %y : !ait.tensor<{rows} x {width} x {t}>
         }}"""
@@ -57,15 +57,40 @@ def in_order(x: np.ndarray, v: np.ndarray, i: np.ndarray, along: bool) -> np.nda
     return sums.astype(x.dtype)
 
 
-def places_ordered() -> Case:
-    """The order of indices of 600 rows."""
+def places_ordered(size: int = 600) -> Case:
+    """The order of indices of so many rows."""
     return Case(
-        """ait.graph @g(%i: !ait.tensor<s x i64>) dims {s = 1 to 20000} {
-          %k, %p = ait.order %i sizes [600] : !ait.tensor<s x i32>, !ait.tensor<s x i32>
+        f"""ait.graph @g(%i: !ait.tensor<s x i64>) dims {{s = 0 to 70000}} {{
+          %k, %p = ait.order %i sizes [{size}] : !ait.tensor<s x i32>, !ait.tensor<s x i32>
           ait.output "k" %k : !ait.tensor<s x i32>
           ait.output "p" %p : !ait.tensor<s x i32>
-        }"""
+        }}"""
     )
+
+
+def run_order(library: Library, order: Case, size: int, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Keys and places of indices of so many rows: equal keys in order, indices outside of the rows marked."""
+    keys, places = library.run(order, {"s": len(i)}, [i])
+    known = (i >= -size) & (i < size)
+    numbers = np.where(known, i % size, 0)
+    want = np.argsort(numbers, kind="stable")
+    np.testing.assert_array_equal(keys, numbers[want])
+    np.testing.assert_array_equal(places, np.where(known[want], want, want - 2**31))
+    return keys, places
+
+
+ORDERED_SIZES = (1, 200, 600, 70_000)
+"""Rows whose numbers have 0, 8, 10 and 17 bits."""
+
+
+def check_places(library: Library, orders: Mapping[int, Case], counts: Iterable[int]) -> None:
+    """That places are ordered where all name one row, or each another one, or any, some none."""
+    rng = np.random.default_rng(5)
+    for size, order in orders.items():
+        for count in counts:
+            run_order(library, order, size, np.full(count, size - 1))
+            run_order(library, order, size, rng.permutation(count))
+            run_order(library, order, size, rng.integers(-size - size // 4 - 1, size + size // 4 + 1, count))
 
 
 def rows_combined(kind: str, t: str, width: int = 8) -> Case:
@@ -73,7 +98,7 @@ def rows_combined(kind: str, t: str, width: int = 8) -> Case:
     x, order = f"!ait.tensor<600 x {width} x {t}>", "!ait.tensor<s x i32>"
     return Case(
         f"""ait.graph @g(%x: {x}, %v: !ait.tensor<s x {width} x {t}>, %i: !ait.tensor<s x 1 x i64>, %k: {order}, %p: {order})
-          dims {{s = 1 to 20000}} {{
+          dims {{s = 1 to 70000}} {{
           %y = ait.scatter {kind} %x, %v at(%i) dims [0] kept [1] order %k, %p : {x}
           ait.output "y" %y : {x}
         }}"""
@@ -85,7 +110,7 @@ def rows_computed(kind: str, t: str, width: int = 8) -> Case:
     x, order, wide = f"!ait.tensor<600 x {width} x {t}>", "!ait.tensor<s x i32>", WIDE.get(t, t)
     table, ids, scale = f"!ait.tensor<50 x {width} x {t}>", "!ait.tensor<s x i64>", f"!ait.tensor<s x {t}>"
     return Case(
-        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %h: {table}, %f: {ids}, %w: {scale}) dims {{s = 1 to 20000}} {{
+        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %h: {table}, %f: {ids}, %w: {scale}) dims {{s = 1 to 70000}} {{
           %y = ait.scatter_loops {kind} %x dims [0] kept [1] order %k, %p of(%h, %f, %w) for (d0 = s, d1 = {width}) {{
           ^bb0(%a: {table}, %b: {ids}, %c: {scale}):
             %0 = ait.at %b[d0] : i64
@@ -104,7 +129,7 @@ def columns_computed(rows: int) -> Case:
     size, loops = (f"{rows} x ", f"d0 = {rows}, d1 = s") if rows else ("", "d1 = s")
     x, order, value = f"!ait.tensor<{size}600 x f32>", "!ait.tensor<s x i32>", f"!ait.tensor<{size}s x f32>"
     return Case(
-        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %v: {value}) dims {{s = 1 to 20000}} {{
+        f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %v: {value}) dims {{s = 1 to 70000}} {{
           %y = ait.scatter_loops add %x dims [{int(rows > 0)}] kept {[0] * (rows > 0)} order %k, %p of(%v) for ({loops}) {{
           ^bb0(%a: {value}):
             %0 = ait.at %a[{"d0, " * (rows > 0)}d1] : f32
@@ -172,12 +197,7 @@ def check_ordered(library: Library, order: Case, case: Case, counts: Iterable[in
             x = (rng.normal(size=shape) * 9).astype(dtype)
             i = rng.integers(-most, most, count)
             i[rng.integers(0, count, 3)] *= 1000  # some are outside
-            keys, places = library.run(order, {"s": count}, [i])
-            known = (i >= -600) & (i < 600)
-            numbers = np.where(known, i % 600, 0)
-            want = np.argsort(numbers, kind="stable")
-            np.testing.assert_array_equal(keys, numbers[want])
-            np.testing.assert_array_equal(places, np.where(known[want], want, want - 2**31))
+            keys, places = run_order(library, order, 600, i)
             inputs, v = operands_of(case, rng, count, keys, places, i)
             (got,) = library.run(case, {"s": count}, [x, *inputs])
             if shape[-1] == 600:  # the places are columns
@@ -185,7 +205,8 @@ def check_ordered(library: Library, order: Case, case: Case, counts: Iterable[in
             if dtype.kind == "f":
                 np.testing.assert_array_equal(got, in_order(x, v, i[:, None], False))
                 continue
-            for at, row in zip(numbers[known], v[known], strict=True):
+            known = (i >= -600) & (i < 600)
+            for at, row in zip(i[known] % 600, v[known], strict=True):
                 x[at] = row
             np.testing.assert_array_equal(got, x)
 

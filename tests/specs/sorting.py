@@ -7,8 +7,8 @@ from tests.specs.tolerance import BITS
 
 ENVS = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 0, "s": 4}, {"b": 70, "s": 33}, {"b": 2, "s": 9001})
 FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 2, "s": 0}, {"b": 70, "s": 33})
-LONG = ({"b": 1, "s": 4096}, {"b": 2, "s": 9001}, {"b": 3, "s": 300})
-"""More than a block sorts, as much, and less."""
+LONG = ({"b": 1, "s": 4096}, {"b": 2, "s": 9001}, {"b": 17, "s": 4097}, {"b": 3, "s": 300})
+"""As much as a block sorts, more, more in more rows than clusters sort, and less."""
 DIMS = "b = 0 to 70, s = 0 to 10000"
 JUMPS = "it would jump where two elements are nearly equal"
 ALL = (*FLOATS, *INTEGERS, "i1")
@@ -106,6 +106,8 @@ HISTOGRAM = Spec(
 )  # fmt: skip
 
 ORDER_FEW = ({"b": 3, "s": 5}, {"b": 1, "s": 1}, {"b": 0, "s": 4}, {"b": 2, "s": 300}, {"b": 1, "s": 4200})
+ORDER_LONG = ({"b": 1, "s": 40_000}, {"b": 1, "s": 70_000})
+"""What a cluster of blocks sorts, and more."""
 _TO = ("s x i32", "s x i32")
 ORDER = Spec(
     "order",
@@ -116,9 +118,10 @@ ORDER = Spec(
         form(
             "two", "order %a, %b sizes [s + 7, 3]", "b x 1 x T", "3 x T", to=("3*b x i32",) * 2, below={0: 7, 1: 3},
         ),
+        form("longest", "order %a sizes [300]", "s x T", to=_TO, below={0: 300}, types=("i64",), envs=ORDER_LONG, few=ORDER_LONG),
         form("scalar", "order %a sizes [s]", "T", to=("1 x i32", "1 x i32"), below={0: 1}),
     ),
-    BITS, "b = 0 to 70, s = 1 to 10000", (*ORDER_FEW, {"b": 3, "s": 9001}), ORDER_FEW, ("i32", "i64"),
+    BITS, "b = 0 to 70, s = 1 to 100000", (*ORDER_FEW, {"b": 3, "s": 9001}), ORDER_FEW, ("i32", "i64"),
     without={"graphs": "its operand would be made of floats"},
 )  # fmt: skip
 

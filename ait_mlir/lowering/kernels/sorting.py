@@ -22,7 +22,15 @@ from ait_mlir.lowering.kernels.loops import (
     sizes,
     steps,
 )
-from ait_mlir.lowering.kernels.radix import DIGIT_BITS, THREADS, TILE, order_seconds, radix_bytes, radix_each
+from ait_mlir.lowering.kernels.radix import (
+    DIGIT_BITS,
+    THREADS,
+    TILE,
+    cluster_seconds,
+    order_seconds,
+    radix_bytes,
+    radix_each,
+)
 from ait_mlir.lowering.target import HOPPER
 
 SHORT = 128
@@ -114,6 +122,8 @@ def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
     work = passes * elements * ELEMENT_SECONDS * slower
     if length <= TILE:
         return 2 * target.launch_seconds + moved + work
+    if (seconds := cluster_seconds(elements // length, length, passes, key_bytes(t), target)) is not None:
+        return seconds
     exchanged = 2 * (passes - 1) * elements * (key_bytes(t) + 4) / target.bandwidth
     return (2 + 2 * passes) * target.launch_seconds + 2 * moved + exchanged + work
 

@@ -94,8 +94,9 @@ void check_atomic(void* to, size_t bytes);
 /// @brief As `check_write`, of a place in shared memory by an instruction that all lanes of the warp have come to: it may write where another
 /// lane read before.
 void check_write_of_warp(uint32_t address, size_t bytes);
-/// @brief As `check_read`, of shared memory of block `rank` of the cluster.
+/// @brief As `check_read` and `check_write`, of shared memory of any block of the cluster.
 void check_remote_read(const void* from, size_t bytes);
+void check_remote_write(void* to, size_t bytes);
 
 /// @brief cp.async: `size` bytes (4 or 16) to shared memory, of which the first `bytes` come from `from`. They appear when their group is waited
 /// for.

@@ -307,13 +307,19 @@ void check_write_of_warp(uint32_t address, size_t bytes) {
   touch_dynamic(*self.block, offset, bytes, write, {*self.seen, self.index, self.now, self.index, false, "", self.index - uint32_t(self.lane())});
 }
 
-void check_remote_read(const void* from, size_t bytes) {
+namespace {
+void check_remote(const void* at, size_t bytes, Access access) {
+  if (uintptr_t(at) % bytes != 0) fail("%s of %zu bytes at %p of another block, which is not aligned to them", access_name(access), bytes, at);
   for (const auto& other : blocks) {
-    const uintptr_t offset = uintptr_t(from) - uintptr_t(other->window);
-    if (offset < kWindowBytes) return visit(*other), check_dynamic(*other, offset, bytes, read);
+    const uintptr_t offset = uintptr_t(at) - uintptr_t(other->window);
+    if (offset < kWindowBytes) return visit(*other), check_dynamic(*other, offset, bytes, access);
   }
-  fail("%s of another block's memory that is not dynamic shared memory", access_name(read));
+  fail("%s of another block's memory that is not dynamic shared memory", access_name(access));
 }
+}  // namespace
+
+void check_remote_read(const void* from, size_t bytes) { check_remote(from, bytes, read); }
+void check_remote_write(void* to, size_t bytes) { check_remote(to, bytes, write); }
 
 bool fill(void* data, int value, size_t bytes) {
   for (Buffer& buffer : buffers) {

@@ -237,6 +237,21 @@ __device__ __forceinline__ float2 load_cluster_float2(uint32_t address, uint32_t
   return v;
 }
 
+/// @brief Writes 4 or 8 bytes at the place of `to`, in shared memory of this block, in block `rank` of the cluster.
+template <class T>
+__device__ __forceinline__ void store_cluster(T* to, uint32_t rank, T value) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a word of 4 or 8 bytes");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(remote) : "r"(shared_address(to)), "r"(rank));
+  if constexpr (sizeof(T) == 4) {
+    asm volatile("st.shared::cluster.u32 [%0], %1;\n" ::"r"(remote), "r"(value) : "memory");
+  } else {
+    asm volatile("st.shared::cluster.u64 [%0], %1;\n" ::"r"(remote), "l"(value) : "memory");
+  }
+#endif
+}
+
 /// @brief a + b of pairs of T.
 template <class T>
 __device__ __forceinline__ uint32_t add_pairs(uint32_t a, uint32_t b) {

@@ -117,6 +117,13 @@ inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_floa
   return *static_cast<const float2*>(from);
 }
 
+template <class T>
+__attribute__((noinline, no_sanitize("thread"))) void store_cluster(T* to, uint32_t rank, T value) {
+  void* const there = emulator::shared_pointer(emulator::shared_address(to), int(rank));
+  emulator::check_remote_write(there, sizeof(T));
+  *static_cast<T*>(there) = value;
+}
+
 inline uint4 read_once(const void* from, bool exists) { return exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0}; }
 inline uint32_t transpose_8x8(uint32_t v) { return emulator::transpose_8x8(v, AIT_EMULATOR_SITE); }
 
