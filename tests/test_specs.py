@@ -6,13 +6,16 @@ import re
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects.builtin import StringAttr
+from xdsl.utils.exceptions import VerifyException
 
 from ait_mlir.dialects.ait import AIT
 from ait_mlir.dialects.ait.data import ConstantOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.syntax import Word
 from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.lowering.kernels import PROVIDERS, Target, kernels_for
-from ait_mlir.tools.op_examples import EXAMPLES, NAMES, NO_KERNEL
+from ait_mlir.tools.op_examples import EXAMPLES, NAMES, NO_KERNEL, examples
 from ait_mlir.tools.operators import operator_row, operator_table
 from tests.codegen.corpus import models
 from tests.frontend.documented import ROWS as CALLS
@@ -178,3 +181,21 @@ def test_a_case_with_no_larger_dims_than_it_runs() -> None:
     one = replace(case, envs=[{"b": 0, "s": 3, "n": 0}]).no_larger()
     assert str(scope_of(one.op)) == "b = 0 to 1, s = 3 to 4, n = 0 to b*s bound"
     assert str(scope_of(replace(case, envs=[{"b": 64, "s": 99}]).no_larger().op)) == str(scope_of(case.op))
+
+
+WORDS = [
+    (name, clause.name)
+    for name, op in ((op.name.removeprefix("ait."), op) for op in AIT.operations)
+    for clause in getattr(op, "SYNTAX", ())
+    if isinstance(clause, Word) and name in EXAMPLES
+]
+
+
+@pytest.mark.parametrize(("name", "word"), WORDS)
+def test_an_op_refuses_words_that_are_not_in_its_syntax(name: str, word: str) -> None:
+    found = [op for t in ("f16", "i32") for op in examples(name, t)]
+    assert found
+    for op in found:
+        op.properties[word] = StringAttr("aside")
+        with pytest.raises(VerifyException, match=f'ait.{name}: unknown {word} "aside"; expected one of '):
+            op.verify(verify_nested_ops=False)

@@ -40,7 +40,7 @@ _UNCLOSED_STRING = "End of file reached before closing string literal."
 _NAME = re.compile(r'"[\w.$/-]+')
 _UNCLEAN = (
     *(VerifyException, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
-    *(MemoryError, struct.error),
+    *(MemoryError, struct.error, NotImplementedError),
 )
 PARSE_ERRORS = (ParseError, MemoryError, RecursionError, *_UNCLEAN)
 """Everything that the parser raises for a wrong text."""
@@ -173,6 +173,8 @@ def _message(e: Exception) -> str:
         return "a number is too large for its type"
     if isinstance(e, MemoryError):
         return "too large to be held in memory"
+    if isinstance(e, NotImplementedError):
+        return "numbers of this type cannot be read"
     return text.strip().splitlines()[-1] if text.strip() else type(e).__name__
 
 

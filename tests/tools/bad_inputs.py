@@ -69,6 +69,10 @@ BAD_INPUTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "windows line ends": (graph("  oops").replace("\n", "\r\n"), r"2:3: error: Operation oops is not registered"),
     "far right": (graph(" " * 100_000 + "oops"), r"2:100001: error: Operation oops is not registered"),
+    "numbers of a type without numbers": (
+        '"builtin.module"() <{n = array<i321: 1>}> ({ ^bb0: }) : () -> ()',
+        r"1:1: error: numbers of this type cannot be read",
+    ),
     "an allocation at no place": (
         '"ait_rt.program"() <{sym_name = "p", dims = #ait.dims<>, arena = #ait.shape<4>}> ({\n'
         '  %0 = "ait_rt.alloc"() <{offset = #ait.shape<)>}> : () -> !ait_rt.buffer<4 x f16>\n}) : () -> ()',

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i32
 from xdsl.ir import Attribute, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.parser import Parser
@@ -22,7 +22,7 @@ from ait_mlir.dialects.ait.bits import LEAST, MOST
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY
 from ait_mlir.dialects.ait.operands import parse_signature, resolve
 from ait_mlir.dialects.ait.structure import region_key
-from ait_mlir.dialects.ait.syntax import DIM, NUMBER, Body, Operands, Prop, Syntax, properties_of, values
+from ait_mlir.dialects.ait.syntax import DIM, NUMBER, Body, Operands, Prop, Syntax, Word, properties_of, values
 from ait_mlir.dialects.ait.traits import Cost
 from ait_mlir.dialects.ait.types import EMPTY_SCOPE, Shape, ShapeAttr, ShapedType, TensorType, scope_of, shape_text
 from ait_mlir.dims import Expr, Scope
@@ -75,6 +75,7 @@ class AitOp(IRDLOperation):
             properties=properties_of(type(self), self.SYNTAX, properties),
             regions=regions,
         )
+        self._check_words()
         if results is None:
             self.infer()
 
@@ -143,7 +144,16 @@ class AitOp(IRDLOperation):
         """Raise the error of a verifier unchanged; xDSL would print the whole module with each error."""
         raise underlying_error
 
+    def _check_words(self) -> None:
+        """Raise `VerifyException` for a property that is none of its words, as the generic form may have it."""
+        for clause in self.SYNTAX:
+            if isinstance(clause, Word):
+                given = self.properties.get(clause.name)
+                if isinstance(given, StringAttr) and given.data not in clause.choices:
+                    raise self.fail(f"unknown {clause.name} {given}; expected one of {', '.join(clause.choices)}")
+
     def verify_(self) -> None:
+        self._check_words()
         for clause in self.SYNTAX:
             if isinstance(clause, Prop) and clause.kind is DIM:
                 given = self.properties.get(clause.name)

@@ -238,8 +238,6 @@ class CompareOp(ElementwiseOp):
 
     def infer_element_type(self, elements: Sequence[Attribute]) -> Attribute:
         super().infer_element_type(elements)
-        if self.predicate.data not in PREDICATES:
-            raise self.fail(f"unknown predicate {self.predicate}; expected one of {', '.join(PREDICATES)}")
         return i1
 
 

@@ -101,9 +101,6 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
     def infer_result_types(self) -> ResultTypes:
         a = self.expect_tensor(self.operands[0], "A")
         b = self.expect_tensor(self.operands[1], "B")
-        layout = self.layout.data
-        if layout not in LAYOUTS:
-            raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
         if a.rank < 2 or b.rank < 2:
             raise self.fail(f"A and B need at least 2 dims, got {shape_text(a.dims)} and {shape_text(b.dims)}")
         self.check_elements(a.element_type, b.element_type)
@@ -112,11 +109,11 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
         if k is not k_b and not scope_of(self).equal(k, k_b):
             raise self.fail(
                 f"A sums over {k} (shape {shape_text(a.dims)}), but B over {k_b} (shape {shape_text(b.dims)}), "
-                f"layout {layout}"
+                f"layout {self.layout.data}"
             )
         batch = self.infer_batch(batch_a, batch_b)
         columns = self.infer_columns(n)
-        shape = (*batch, m, columns) if layout[2] == "r" else (*batch, columns, m)
+        shape = (*batch, m, columns) if self.layout.data[2] == "r" else (*batch, columns, m)
         is_narrow = is_byte(a.element_type) or is_float8(a.element_type)
         sums = accumulator_type(a.element_type) if is_narrow else a.element_type
         return infer_results(self, TensorType.get(shape, sums))

@@ -104,9 +104,6 @@ class GroupedGemmOp(_Grouped, PureOp):
         return total([m * n * (const(2) * k + self.region_ops()) for m, n, k in map(self.sizes, range(self.count))])
 
     def infer_result_types(self) -> ResultTypes:
-        layout = self.layout.data
-        if layout not in LAYOUTS:
-            raise self.fail(f"unknown layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
         if not self.results or len(self.factors) != 2 * self.count:
             raise self.fail(
                 f"has {len(self.factors)} matrices and {self.count} results; expected A and B for each result"
@@ -192,8 +189,6 @@ class GroupedNormOp(_Grouped, PureOp):
         return total([tensor_type(x).num_elements() for x in self.inputs])
 
     def infer_result_types(self) -> ResultTypes:
-        if self.kind.data not in NORMS:
-            raise self.fail(f"unknown norm {self.kind.data!r}; expected one of {', '.join(NORMS)}")
         if not self.results or len(self.inputs) != self.count:
             raise self.fail(f"has {len(self.inputs)} inputs and {self.count} results; expected one for each result")
         for what, given in (("scales", self.scales), ("biases", self.biases)):

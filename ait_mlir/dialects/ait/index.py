@@ -473,8 +473,6 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     def infer_result_types(self) -> ResultTypes:
         whole = self.expect_tensor(self.operands[0], "the tensor")
         values = self.expect_tensor(self.operands[1], "values")
-        if self.kind.data not in SCATTERS:
-            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(SCATTERS)}")
         if values.element_type != whole.element_type:
             raise self.fail(f"values are {values.element_type}, the tensor is {whole.element_type}")
         if whole.element_type in (i1, *STORED_ONLY) and self.kind.data != "set":

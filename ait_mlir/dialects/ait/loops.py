@@ -367,8 +367,6 @@ class FoldOp(Iterating):
     def infer_result_types(self) -> ResultTypes:
         _check_place(self)
         kind = self.kind.data
-        if kind not in KINDS:
-            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
         around = scope_of(self)
         _check_iterations(self, self.iterations.data, around)
         if len(self.body.blocks) != 1 or self.block.args:
@@ -592,8 +590,6 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
     def infer_result_types(self) -> ResultTypes:
         whole, sizes, scope = self.expect_tensor(self.operands[0], "the tensor"), self.sizes, scope_of(self)
         inputs = [self.expect_tensor(v, f"input {i}") for i, v in enumerate(self.inputs)]
-        if self.kind.data not in SCATTERS:
-            raise self.fail(f"unknown kind {self.kind}; expected one of {', '.join(SCATTERS)}")
         if whole.element_type in STORED_ONLY or (whole.element_type == i1 and self.kind.data != "set"):
             raise self.fail(f"cannot {self.kind.data} {whole.element_type}; convert with ait.cast before and behind")
         self.check_region(inputs, [self.values_type])

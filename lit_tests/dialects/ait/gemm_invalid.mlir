@@ -8,7 +8,7 @@ ait.graph @layout(%a: !ait.tensor<8 x 16 x f16>) {
 // -----
 
 ait.graph @generic_layout(%a: !ait.tensor<8 x 16 x f16>) {
-  // expected-error @below {{ait.gemm: unknown layout 'abc'; expected one of rrr}}
+  // expected-error @below {{ait.gemm: unknown layout "abc"; expected one of rrr}}
   %0 = "ait.gemm"(%a, %a) <{layout = "abc"}> ({}) : (!ait.tensor<8 x 16 x f16>, !ait.tensor<8 x 16 x f16>) -> !ait.tensor<8 x 8 x f16>
 }
 

@@ -167,7 +167,7 @@ ait.graph @ragged_result(%a: !ait.tensor<t x 8 x f16>, %b: !ait.tensor<3 x 8 x 5
 // -----
 
 ait.graph @unknown_layout(%a: !ait.tensor<4 x 8 x f16>, %b: !ait.tensor<6 x 8 x f16>) {
-  // expected-error @below {{ait.grouped_gemm: unknown layout 'rcc'; expected one of rrr, rcr, crr, ccr}}
+  // expected-error @below {{ait.grouped_gemm: unknown layout "rcc"; expected one of rrr, rcr, crr, ccr}}
   %0 = "ait.grouped_gemm"(%a, %b) <{layout = "rcc", operandSegmentSizes = array<i32: 2, 0>}> ({}) : (!ait.tensor<4 x 8 x f16>, !ait.tensor<6 x 8 x f16>) -> !ait.tensor<4 x 6 x f16>
 }
 
