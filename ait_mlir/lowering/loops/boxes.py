@@ -28,6 +28,7 @@ from ait_mlir.lowering.loops.nest import (
     continues,
     operands_of,
     step,
+    that_follow,
 )
 
 ENOUGH = 512
@@ -194,21 +195,7 @@ def _side(nest: Nest, axes: tuple[Axis, ...], reads: list[Read]) -> Side:
     as_read = tuple(r.element if is_stored(r) else r.result.type for r in reads)
     plain = Side(axes, tuple(reads), tuple(r.result for r in reads), as_read)
     names, inner = {axis.name for axis in nest.axes}, {axis.name for axis in axes}
-    values, free, nodes = set[SSAValue](), set[SSAValue](), list[Node]()
-    for node in nest.nodes:
-        if node in reads:
-            nodes.append(node)
-            values.update(node.results)
-        elif isinstance(node, Count):
-            if node.value.symbols & names <= inner:
-                free.update(node.results)
-        elif not isinstance(node, Read):
-            operands = set(node.operands)
-            if operands <= free:
-                free.update(node.results)
-            elif operands <= free | values:
-                nodes.append(node)
-                values.update(node.results)
+    nodes = that_follow(nest.nodes, reads, lambda count: count.value.symbols & names <= inner)
     used = {v for node in nest.nodes if node not in nodes for v in operands_of(node)}
     stored = {v: t for v, t in zip(nest.yields, nest.elements, strict=True)}
     results = tuple(v for node in nodes for v in node.results if v in used or v in stored)

@@ -208,6 +208,19 @@ def operands_of(node: Node) -> Iterator[SSAValue]:
 # ** from the op **
 
 
+def that_follow(nodes: Sequence[Node], reads: Sequence[Node], is_known: Callable[[Count], bool]) -> list[Node]:
+    """Some reads, and the scalars of only these reads, constants, and counts that are known beside them; in order."""
+    values, known, found = set[SSAValue](), set[SSAValue](), list[Node]()
+    for node in nodes:
+        operands = set(node.operands)
+        if node in reads or (isinstance(node, Scalar) and operands <= known | values and not operands <= known):
+            found.append(node)
+            values.update(node.results)
+        elif is_known(node) if isinstance(node, Count) else isinstance(node, Scalar) and operands <= known:
+            known.update(node.results)
+    return found
+
+
 def nest_of(
     op: LoopsOp | ScatterLoopsOp,
     ins: Sequence[Strides] | None = None,

@@ -26,6 +26,7 @@ from ait_mlir.lowering.loops.nest import (
     best_lane_of_results,
     operands_of,
     step,
+    that_follow,
     walk,
 )
 
@@ -81,22 +82,15 @@ def turned_values(nest: Nest, lane: str, axis: str, lanes: int = 1) -> Values:
     These reads are outside of folds, contiguous along `axis` and not along `lane`. They have a condition, as a pad has,
     or do not begin at multiples of `lanes` elements.
     """
-    far: list[Node] = []
-    values, free = set[SSAValue](), set[SSAValue]()
-    for node in nest.nodes:
-        if isinstance(node, Read):
-            along_lane = step(node.offset, lane)
-            is_one = _is_far(node, lane, axis) and (along_lane is None or along_lane.as_int() != 1)
-            if is_one and (node.guards or (lanes > 1 and alignment(nest, node, axis, lanes) is None)):
-                far.append(node)
-                values.update(node.results)
-        elif not isinstance(node, Fold):
-            operands = set(node.operands)
-            if operands <= free:
-                free.update(node.results)
-            elif operands <= free | values:
-                far.append(node)
-                values.update(node.results)
+
+    def is_read(node: Node) -> bool:
+        if not isinstance(node, Read) or not _is_far(node, lane, axis):
+            return False
+        along_lane = step(node.offset, lane)
+        is_near = along_lane is not None and along_lane.as_int() == 1
+        return not is_near and bool(node.guards or (lanes > 1 and alignment(nest, node, axis, lanes) is None))
+
+    far = that_follow(nest.nodes, [node for node in nest.nodes if is_read(node)], lambda _: True)
     used = set(nest.yields).union(*(operands_of(node) for node in nest.nodes if node not in far))
     results = tuple(v for node in far for v in node.results if v in used)
     return Values(tuple(far), results) if len(results) <= MAX_TILES else Values()
