@@ -10,7 +10,7 @@ from ait_mlir.frontend.ops import FuncEnum
 from ait_mlir.frontend.ops.elementwise import COMPOSITES, OPS
 from tests.frontend.support import graph_of, tensor
 
-x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
+x, w, h = tensor("x", "batch", "seq", 12), tensor("w", 6, 4), tensor("h", "batch", 2, "seq", 4)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,8 @@ x, w = tensor("x", "batch", "seq", 12), tensor("w", 6, 4)
         (lambda: ops.mem_eff_attention(False, dropout=0.1), "inference"),
         (lambda: ops.mem_eff_attention(False, variable_seq_length_kv=True)(x, x, x), "so it takes lengths_kv"),
         (lambda: ops.mem_eff_attention(False)(x, x, x, w), "so it takes no lengths_kv"),
+        (lambda: ops.mem_eff_attention(False)(x, x, x), r"q and k must be \[batch, heads, rows, size\]"),
+        (lambda: ops.mem_eff_attention(False, 0, True)(h, h, h, w), r"lengths must be \[batch\] or \[batch, 1\]"),
         (lambda: ops.flash_attention(2, 0.5, 9, True), "inference"),
         (lambda: ops.flash_attention(2, 0, 9, True)(x, w), r"x must be \[total, 3, heads, size\]"),
         (lambda: ops.update_cache()(x, x, w), "rank 4 and places of rank 2"),

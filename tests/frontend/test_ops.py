@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ait_mlir.frontend import BuildError, ops
+from ait_mlir.frontend import BuildError, build_module, ops
 from ait_mlir.frontend.ops import FuncEnum
 from tests.frontend.support import BATCH, SEQ, check, data, evaluate, tensor
 
@@ -271,19 +271,49 @@ def test_attention():
     check(ops.mem_eff_attention(False), lambda q, k, v: sdpa(q, k, v).transpose(1, 2), q, k, v)
 
 
-def test_attention_of_sequences_with_lengths():
-    q, k, v = tensor("q", "batch", 2, "seq", 4), tensor("kk", "batch", 2, 7, 4), tensor("vvv", "batch", 2, 7, 6)
-    many, few = tensor("many", "batch", dtype="int32"), tensor("few", "batch", dtype="int32")
+@pytest.mark.parametrize("columns", ["seq", 7, 3])
+@pytest.mark.parametrize(("has_columns", "has_rows"), [(False, True), (True, False), (True, True)])
+def test_attention_of_sequences_with_lengths(columns: int | str, has_columns: bool, has_rows: bool):
+    """With a causal mask, row i sees the columns up to i that its sequence has."""
+    q, k = tensor("q", "batch", 2, "seq", 4), tensor("kk", "batch", 2, columns, 4)
+    v = tensor("vvv", "batch", 2, columns, 6)
+    size = SEQ if columns == "seq" else int(columns)
     arrays = {t.name: data(t) for t in (q, k, v)}
-    counts = {"many": np.array([7, 5, 3][:BATCH], np.int32), "few": np.array([2, 1, 3][:BATCH], np.int32)}
-    op = ops.mem_eff_attention(causal=True, variable_seq_length_kv=True, variable_seq_length_q=True)
-    (got,) = evaluate(op(q, k, v, lengths_kv=many, lengths_q=few), {**arrays, **counts}, batch=BATCH, seq=SEQ)
-    for b, (columns, rows) in enumerate(zip(counts["many"], counts["few"], strict=True)):
-        of, keys, values = (torch.from_numpy(arrays[n][b : b + 1]) for n in ("q", "kk", "vvv"))
-        mask = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
-        want = F.scaled_dot_product_attention(of[:, :, :rows], keys[:, :, :columns], values[:, :, :columns], mask)
-        np.testing.assert_allclose(got[b, :rows], want[0].transpose(0, 1).numpy(), rtol=1e-9)
-        assert not got[b, rows:].any()
+    seen, rows = np.array([size, 0, 2][:BATCH], np.int32), np.array([2, SEQ, 1][:BATCH], np.int32)
+    for is_causal, shape in ((False, ("batch", 1)), (True, ("batch",))):
+        lengths = [tensor(n, *shape, dtype="int32") for n in ("seen", "rows")]
+        given = [t if used else None for t, used in zip(lengths, (has_columns, has_rows), strict=True)]
+        op = ops.mem_eff_attention(is_causal, 0, has_columns, has_rows)
+        counts = {n: c.reshape(-1, *shape[1:]) for n, c in (("seen", seen), ("rows", rows))}
+        used = {t.name: counts[t.name] for t in given if t is not None}
+        (got,) = evaluate(op(q, k, v, *given), {**arrays, **used}, batch=BATCH, seq=SEQ)
+        mask = torch.ones(BATCH, 1, SEQ, size, dtype=torch.bool)
+        if has_columns:
+            mask &= (torch.arange(size) < torch.from_numpy(seen)[:, None])[:, None, None]
+        want = F.scaled_dot_product_attention(
+            *(torch.from_numpy(arrays[n]) for n in ("q", "kk", "vvv")), mask.tril() if is_causal else mask
+        )
+        if has_rows:
+            want = want * (torch.arange(SEQ) < torch.from_numpy(rows)[:, None])[:, None, :, None]
+        np.testing.assert_allclose(got, want.transpose(1, 2).numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_self_attention_of_sequences_is_by_their_lengths():
+    """The same lengths for rows and columns: the sequences need no mask."""
+    q, k = tensor("q", "batch", 2, "seq", 4), tensor("k", "batch", 2, "seq", 4)
+    lengths = tensor("lengths", "batch", dtype="int32")
+    y = ops.mem_eff_attention(True, 0, True, True)(q, k, k, lengths, lengths)
+    assert "ait.ragged_attention" in str(build_module(y))
+    arrays, counts = {t.name: data(t) for t in (q, k)}, np.array([2, SEQ, 0][:BATCH], np.int32)
+    (got,) = evaluate(y, {**arrays, "lengths": counts}, batch=BATCH, seq=SEQ)
+    for b, n in enumerate(counts):
+        of, keys = (torch.from_numpy(arrays[name][b, :, :n]) for name in ("q", "k"))
+        want = F.scaled_dot_product_attention(of, keys, keys, is_causal=True).transpose(0, 1).numpy()
+        np.testing.assert_allclose(got[b, :n], want, rtol=1e-9)
+        assert not got[b, n:].any()
+
+
+def test_attention_of_packed_sequences():
     x, cuts = tensor("x", "seq", 3, 2, 4), tensor("cuts", 4, dtype="int32")
     packed, offsets = data(x), np.array([0, 1, 1, SEQ], np.int32)
     (got,) = evaluate(ops.flash_attention(3, 0, 8, True)(x, cuts), {"x": packed, "cuts": offsets}, seq=SEQ)

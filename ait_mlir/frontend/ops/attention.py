@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import DenseArrayBase, i32
 
 from ait_mlir.compositions.index import scattered
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
 from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.intvar import IntVar
 from ait_mlir.frontend.operator import Operator
+from ait_mlir.frontend.ops.elementwise import ge, lt, where
 from ait_mlir.frontend.ops.index import update_slice
+from ait_mlir.frontend.ops.ranges import arange
 from ait_mlir.frontend.ops.view import permute, reshape, split, squeeze, unsqueeze
 from ait_mlir.frontend.tensor import Tensor
 
@@ -113,9 +118,10 @@ class update_cache(Operator):
 class mem_eff_attention(Operator):
     """Attention under its documented name: inputs as for `attention`, result [batch, S, heads, E].
 
-    With `variable_seq_length_kv` the call needs `lengths_kv`, an int tensor with the number of rows of k and v of each
-    batch. With `variable_seq_length_q` it also needs `lengths_q`; later rows of the result are 0. `use_grouped_fmha` is
-    not needed for grouped heads. Dropout is for training and must be 0.
+    With `causal`, row i of q sees the columns up to i, also where S and L differ. With `variable_seq_length_kv` the
+    call needs `lengths_kv`, an int tensor [batch] or [batch, 1] with the number of rows of k and v of each sequence:
+    later columns are not seen. With `variable_seq_length_q` it needs `lengths_q`: later rows of the result are 0. A row
+    that sees no column is 0. `use_grouped_fmha` is not needed for grouped heads. Dropout is for training and must be 0.
     """
 
     def __init__(
@@ -144,13 +150,44 @@ class mem_eff_attention(Operator):
             if flag != (given is not None):
                 wanted = f"lengths_{name}" if flag else f"no lengths_{name}"
                 raise self.fail(f"variable_seq_length_{name} is {flag}, so it takes {wanted}")
-        if lengths_q is not None and lengths_kv is None:
-            raise self.fail("lengths_q needs lengths_kv")
-        if lengths_kv is None:
-            y = attention(self.causal, self.scale)(q, k, v)
-        else:
+        if q.rank != 4 or k.rank != 4:
+            raise self.fail("q and k must be [batch, heads, rows, size]")
+        is_self = lengths_q is lengths_kv
+        lengths_kv, lengths_q = (None if t is None else self._flat(t) for t in (lengths_kv, lengths_q))
+        if lengths_kv is not None and (not self.causal or is_self):
             y = ragged_attention(self.causal, self.scale)(q, k, v, lengths_kv, lengths_q)
+            return self.finish(permute()(y, [0, 2, 1, 3]))
+        is_square = q.type.dims[2] == k.type.dims[2]
+        mask = self._mask(q, k, lengths_kv, is_square)
+        y = attention(self.causal and is_square, self.scale)(q, k, v, mask)
+        if lengths_q is not None:
+            y = where()(self._within(lengths_q, q.shape()[2], [1, -1, 1]), y, 0.0)
         return self.finish(permute()(y, [0, 2, 1, 3]))
+
+    def _flat(self, lengths: Tensor) -> Tensor:
+        """Lengths of [batch, 1] as [batch]."""
+        if lengths.rank == 1:
+            return lengths
+        if lengths.rank != 2 or lengths.type.dims[1].as_int() != 1:
+            raise self.fail(f"lengths must be [batch] or [batch, 1], found {lengths.describe()}")
+        return squeeze(1)(lengths)
+
+    def _within(self, lengths: Tensor, count: IntVar, shape: list[int]) -> Tensor:
+        """Whether a place, of `count`, is within the length of its sequence: [batch, *shape]."""
+        places = reshape()(arange(lengths.dtype())(count), [1, *shape])
+        return lt()(places, reshape()(lengths, [lengths.shape()[0], 1, 1, 1]))
+
+    def _mask(self, q: Tensor, k: Tensor, lengths: Tensor | None, is_square: bool) -> Tensor | None:
+        """What is added to the scores: -inf behind the lengths, and above the diagonal where there are not as many rows
+        as columns. None if nothing is hidden.
+        """
+        rows, columns = q.shape()[2], k.shape()[2]
+        seen = None if lengths is None else self._within(lengths, columns, [1, 1, -1])
+        if self.causal and not is_square:
+            row, column = unsqueeze(1)(arange("int32")(rows)), unsqueeze(0)(arange("int32")(columns))
+            below = ge()(row, column)
+            seen = below if seen is None else where()(below, seen, False)
+        return None if seen is None else where()(seen, 0.0, -math.inf, q.dtype())
 
 
 class flash_attention(Operator):
