@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import bf16, f16
 from xdsl.ir import Block
 
-from ait_mlir.dialects.ait.dtypes import is_computed_float
+from ait_mlir.dialects.ait.dtypes import is_computed_float, is_float8
 from ait_mlir.dialects.ait.gemm import GemmOp
 from ait_mlir.dialects.ait.grouped import LAYOUTS, GroupedGemmOp
 from ait_mlir.dialects.ait.structure import region_key
@@ -53,13 +53,13 @@ class Products(Grouping[GemmOp]):
 
     def kind(self, op: GemmOp) -> object | None:
         """Layout, element types and epilogue. None for products of integers, of more than two dims, of unknown sizes,
-        with several results, or with a selected kernel."""
+        with several results, with a result of 8-bit floats, or with a selected kernel."""
         types = [tensor_type(v) for v in (op.a, op.b, op.output)]
         if op.layout.data not in LAYOUTS or any(t.rank != 2 or t.static_shape() is None for t in types):
             return None
         if "kernel" in op.attributes or any(tensor_type(v).rank != 1 for v in op.epilogue_operands):
             return None
-        if len(op.results) > 1 or not is_computed_float(types[0].element_type):
+        if len(op.results) > 1 or not is_computed_float(types[0].element_type) or is_float8(types[2].element_type):
             return None
         extras = tuple(tensor_type(v).element_type for v in op.epilogue_operands)
         return op.layout, types[0].element_type, types[2].element_type, extras, region_key(op.epilogue)

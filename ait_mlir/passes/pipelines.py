@@ -213,6 +213,12 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("gemm.results:RESULTS",),
         ),
         Patterns(
+            "quantize-results",
+            "Let a product store its result in 8 bits, where the scale does not follow from the result.",
+            ("gemm.quantized:RESULTS",),
+            capability="mma",
+        ),
+        Patterns(
             "remove-no-ops",
             "Remove views to the type that a value has, splits into one part, concats of one.",
             ("documented:NO_OPS",),
@@ -374,6 +380,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "fuse-siblings",
                 "fuse-results",
                 "store-heads{{{card}}}",
+                "quantize-results{{{card}}}",
                 "remove-duplicates",
                 "form-loops{{{card}}}",
             ),

@@ -29,6 +29,7 @@ FAMILIES: tuple[str, ...] = (
     "gemm.padding",
     "gemm.planes",
     "gemm.products",
+    "gemm.quantized",
     "gemm.reshaped",
     "gemm.scaled",
     "gemm.spellings",

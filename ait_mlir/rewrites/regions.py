@@ -40,7 +40,7 @@ class RegionGrower:
         if (constant := filling(tensor)) is not None:
             number = splat(constant.output)
             assert number is not None, "the constant has one number"
-            scalar = self._add(ConstantOp(number, compute_type(element)), first).results[0]
+            scalar = self.add(ConstantOp(number, compute_type(element)), first).results[0]
         else:
             scalar = self.block.insert_arg(compute_type(element), len(self.block.args))
             self.operands.append(tensor)
@@ -57,7 +57,7 @@ class RegionGrower:
         else:
             new = type(op).create(operands=operands, result_types=[compute_type(element)], properties=op.properties)
             new.location = op.location
-            value = self._add(new).results[0]
+            value = self.add(new).results[0]
         value.name_hint = op.results[0].name_hint if value.name_hint is None else value.name_hint
         self.scalars[op.results[0]] = value
         return value
@@ -65,7 +65,7 @@ class RegionGrower:
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
         """A cast between element types; scalars are in compute types."""
         for step in cast_steps(value.type, source, target):
-            value = self._add(CastOp(value, step)).results[0]
+            value = self.add(CastOp(value, step)).results[0]
         return value
 
     def yields(self) -> list[SSAValue]:
@@ -81,7 +81,8 @@ class RegionGrower:
         else:
             self.block.add_op(YieldOp(*values))
 
-    def _add(self, op: Operation, first: bool = False) -> Operation:
+    def add(self, op: Operation, first: bool = False) -> Operation:
+        """Put an operation on scalars before the yield, or `first` in the region."""
         place = self.block.first_op if first else self.block.last_op
         if place is not None and (first or isinstance(place, YieldOp)):
             self.block.insert_op_before(op, place)

@@ -95,3 +95,24 @@ ait.graph @float8(%x: !ait.tensor<4 x 16 x f8E4M3FN>, %z: !ait.tensor<4 x 16 x f
   ait.output "y" %0 : !ait.tensor<4 x 6 x f32>
   ait.output "z" %1 : !ait.tensor<4 x 6 x f32>
 }
+
+// So have products that store 8-bit floats.
+// CHECK-LABEL: ait.graph @float8_results
+ait.graph @float8_results(%x: !ait.tensor<4 x 16 x f16>, %z: !ait.tensor<4 x 16 x f16>) {
+  // CHECK-NOT: ait.grouped_gemm
+  // CHECK: ait.output
+  %v = ait.param "v" : !ait.tensor<6 x 16 x f16>
+  %w = ait.param "w" : !ait.tensor<6 x 16 x f16>
+  %0 = ait.gemm rcr %x, %v epilogue() {
+  ^bb0(%acc: f32):
+    %c = ait.clamp %acc min -448.0 max 448.0 : f32
+    ait.yield %c : f32
+  } : !ait.tensor<4 x 6 x f8E4M3FN>
+  %1 = ait.gemm rcr %z, %w epilogue() {
+  ^bb0(%acc: f32):
+    %c = ait.clamp %acc min -448.0 max 448.0 : f32
+    ait.yield %c : f32
+  } : !ait.tensor<4 x 6 x f8E4M3FN>
+  ait.output "y" %0 : !ait.tensor<4 x 6 x f8E4M3FN>
+  ait.output "z" %1 : !ait.tensor<4 x 6 x f8E4M3FN>
+}

@@ -198,16 +198,19 @@ BLOCK_LAUNCHES = {
 """Loops are a norm, what follows attention, a norm, and the gate: each of them also quantises."""
 
 
-def encoder(product):
-    """The launches of an encoder's block: its input, what follows attention, and what follows the GELU are quantised by
-    launches of their own; a norm that the residual sum also reads is one launch with the numbers that it quantises."""
-    return [
-        *("loops", f"{product}_bias", "attention", "loops", f"{product}_bias_add", "loops"),
-        *(f"{product}_bias_gelu", "loops", f"{product}_bias_add", "layer_norm"),
-    ]
+def encoder(product, *up):
+    """The launches of an encoder's block, with what follows from the product before the GELU. Its input and what follows
+    attention are quantised by launches of their own; a norm that the residual sum also reads is one launch with the
+    numbers that it quantises."""
+    first = ["loops", f"{product}_bias", "attention", "loops", f"{product}_bias_add", "loops"]
+    return [*first, *up, f"{product}_bias_add", "layer_norm"]
 
 
-ENCODER_LAUNCHES = {"fp8": encoder(ROWS), "fp8-static": encoder(ROWS), "fp8-block": encoder(BLOCKS)}
+ENCODER_LAUNCHES = {
+    "fp8": encoder(ROWS, f"{ROWS}_bias_gelu", "loops"),
+    "fp8-static": encoder(ROWS, f"{ROWS}_bias_gelu_div_3more"),
+    "fp8-block": encoder(BLOCKS, f"{BLOCKS}_bias_gelu", "loops"),
+}
 QUANTISED = [(Block, BLOCK_LAUNCHES), (Encoder, ENCODER_LAUNCHES)]
 
 

@@ -40,7 +40,7 @@ def contraction(
     results.
     """
     scalar = "f64" if t == "f64" else "f32"
-    wide = {"f16": "f32", "bf16": "f32"}
+    wide = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32"}
     gated = op == "gated_gemm"
     a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else n)
     stored_as = {"%y": result or t, **(further or {})}
@@ -72,6 +72,10 @@ BIAS_GELU = "    %s = ait.add %acc, %0 : T\n    %y = ait.gelu %s : T\n"
 BIAS_RELU = "    %s = ait.add %0, %acc : T\n    %y = ait.relu %s : T\n"
 BIAS_TANH = "    %s = ait.add %acc, %0 : T\n    %y = ait.fast_gelu %s : T\n"
 SILU_MUL = "    %s = ait.silu %acc : T\n    %y = ait.mul %s, %up : T\n"
+NUMBERS = "    %q = ait.div %v, %1 : T\n    %y = ait.clamp %q min -448.0 max 448.0 : T\n"
+"""A value divided by a scale, as f8E4M3FN stores it."""
+BIAS_NUMBERS = BIAS_GELU.replace("%y", "%v") + NUMBERS
+SILU_MUL_NUMBERS = SILU_MUL.replace("%y", "%v") + NUMBERS.replace("ait.div %v, %1", "ait.add %v, %v")
 TANH_MUL_ADD = "    %s = ait.fast_gelu %up : T\n    %p = ait.mul %acc, %s : T\n    %y = ait.add %p, %0 : T\n"
 
 

@@ -12,10 +12,12 @@ from ait_mlir.lowering.kernels.gemm_hopper import SHORT_SUM_TILES, TILES, Hopper
 from tests.kernels.contractions import (
     BIAS,
     BIAS_GELU,
+    BIAS_NUMBERS,
     BIAS_RESIDUAL,
     BIAS_TANH,
     LAYOUTS,
     SILU_MUL,
+    SILU_MUL_NUMBERS,
     TANH_MUL_ADD,
     contraction,
     resized,
@@ -91,6 +93,9 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         cases[f"gelu-{t}"] = made("gemm", "rrr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_GELU)
         cases[f"tanh-{t}"] = made("gemm", "rcr", t, ROW_ENVS, batch=lead, extras=extras[:1], body=BIAS_TANH)
         cases[f"wide-{t}"] = made("gemm", "rcr", t, extras=[("n", "f32")], body=BIAS, result="f32")
+        numbers = {"extras": [("n", t), ("", "f32")], "body": BIAS_NUMBERS, "result": "f8E4M3FN"}
+        cases[f"numbers-{t}"] = in_eights(made("gemm", "rcr", t, ENVS, batch=lead, **numbers), "n")
+        cases[f"half-numbers-{t}"] = made("gemm", "rrr", t, ENVS, batch=lead, **numbers)
         columns = [("b x m x 1", t), ("", "f32")]
         cases[f"columns-{t}"] = made("gemm", "rcr", t, ENVS[:4], batch=lead, extras=columns, body=BIAS_RESIDUAL)
         cases[f"odd-columns-{t}"] = made(
@@ -146,6 +151,11 @@ def byte_cases() -> dict[str, ConfiguredCase]:
         case = GEMM.drawn("float8-even" if tile.short_sums else "bytes-even", t)
         case = replace(case, text=case.text.replace("k = 0 to", "k = 1 to"), envs=BYTE_ENVS)
         cases[f"{'x'.join(map(str, tile.values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
+    tiles = *SHORT_SUM_TILES[:3], *TILES[:3]
+    for tile, t in zip(tiles, (*FLOATS8, *FLOATS8[:1], "i8", "ui8", "i8"), strict=True):
+        case = GEMM.drawn("float8-numbers" if tile.short_sums else "bytes-even-numbers", t)
+        case = replace(case, text=case.text.replace("k = 0 to", "k = 1 to"), envs=BYTE_ENVS)
+        cases[f"numbers-{'x'.join(map(str, tile.values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
     return cases
 
 
@@ -170,6 +180,8 @@ def gated_cases() -> dict[str, ConfiguredCase]:
         cases[f"gated-offset-{layout}-f16"] = on_kernel(case, "hopper", tile.config())
     wide = made("gated_gemm", "rcr", "bf16", body=SILU_MUL, result="f32")
     cases["gated-wide-bf16"] = on_kernel(wide, "hopper", pieces[0].config())
+    numbers = made("gated_gemm", "rcr", "f16", body=SILU_MUL_NUMBERS, result="f8E4M3FN")
+    cases["gated-numbers-f16"] = on_kernel(numbers, "hopper", pieces[0].config())
     return cases
 
 

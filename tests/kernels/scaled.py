@@ -7,7 +7,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 from tests.specs.gemm import FLOATS8, SCALED_GEMM
 
-FORMS = {"blocks": 128, "half": 128, "long": 64, "odd-columns": 128}
+FORMS = {"blocks": 128, "half": 128, "long": 64, "odd-columns": 128, "numbers": 128}
 """Forms of the specification, and the columns of a block of theirs."""
 
 

@@ -53,7 +53,7 @@ def product(
     arguments = [f"%{c}_in: {scalars.get(kind, kind)}" for c, kind in zip(names, kinds, strict=True)]
     arguments = ["%acc: S", *(["%up: S"] if gated else []), *arguments]
     stored_as = {"%y": result, **(further or {})}
-    computed = {"f16": "f32", "bf16": "f32", **scalars}
+    computed = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", **scalars}
     yielded = f"ait.yield {', '.join(stored_as)} : {', '.join(computed.get(t, t) for t in stored_as.values())}"
     body = "".join(f"    {line if ' : ' in line else f'{line} : S'}\n" for line in (*lines, yielded))
     epilogue = f" epilogue({', '.join(f'%{c}' for c in names)}) {{\n  ^bb0({', '.join(arguments)}):\n{body}  }}"
@@ -102,6 +102,13 @@ SCALED = (
 """A sum with scales by row and by column."""
 FLOAT_SCALED = ("%s = ait.mul %acc, %c_in : f32", *SCALED[2:])
 MOVED = ("%s = ait.sub %acc, %c_in : i32", "%t = ait.add %s, %d_in : i32", "%y = ait.cast %t : i8", "ait.yield %y : i8")
+QUANTIZED = ("%q = ait.div %s, %d_in", "%y = ait.clamp %q min -448.0 max 448.0")
+"""A sum divided by a scale, as f8E4M3FN stores it."""
+WHOLE = (
+    "%f = ait.cast %acc : f32", "%e = ait.constant 0.0625 : f32", "%q = ait.mul %f, %e : f32", "%r = ait.round %q : f32",
+    "%y = ait.cast %r : i8", "ait.yield %y : i8",
+)  # fmt: skip
+"""A sum of integers, divided by a power of 2 and stored in i8: every quotient is exact."""
 NARROW = ("f16", "bf16", "f32")
 EIGHTS = ("m", "(8*n)", "(8*k)")
 LESS = tuple({**env, "n": -(-env["n"] // 8), "k": -(-env["k"] // 8)} for env in ENVS)
@@ -175,7 +182,18 @@ GEMM = Spec(
             "summed-view", "gemm", "rcr", *SUMMED, batch=LEAD, extras=[ROW, RESIDUAL], further={"%s": "T"}, offset=3,
             strides={4: ("n", "b*n", "1"), 5: ("3*n*m", "3*n", "1")},
         ),
+        # results of 8 bits
+        product("numbers", "gemm", "rcr", SUM, *QUANTIZED, batch=LEAD, extras=[ROW, "f32"], result="f8E4M3FN", types=NARROW),
+        product(
+            "even-numbers", "gemm", "rcr", SUM, *QUANTIZED, sizes=("m", "(16*n)", "(16*k)"), extras=["(16*n) x T", "m x 1 x f32"],
+            result="f8E4M3FN", types=("f16", "bf16"), envs=LESS,
+        ),
+        product("few-numbers", "gemm", "rcr", SUM, *QUANTIZED, extras=[ROW, "f32"], result="f8E4M3FN", types=("f16",),
+                envs=FEW_ROWS, few=FEW_ROWS[:1]),
+        product("numbers-view", "gemm", "rrr", "%y = ait.clamp %acc min -57344.0 max 57344.0", result="f8E5M2", types=("f16",),
+                strides={2: ("n + 3", "1")}, offset=3),
         # integers of 8 bits
+        byte_product("bytes-even-numbers", "gemm", "rcr", *WHOLE, sizes=("m", "(16*n)", "(16*k)"), result="i8", envs=LESS),
         *(byte_product(f"bytes-{layout}", "gemm", layout) for layout in LAYOUTS),
         byte_product("bytes-unsigned", "gemm", "rcr", b_type="ui8", batch=LEAD),
         byte_product(
@@ -192,6 +210,11 @@ GEMM = Spec(
         float_product(
             "float8-even", "gemm", *FLOAT_SCALED, sizes=("m", "(16*n)", "(16*k)"), extras=["m x 1 x f32", "(16*n) x f32"],
             result="f16", envs=LESS,
+        ),
+        float_product(
+            "float8-numbers", "gemm", "%s = ait.mul %acc, %c_in : f32", "%q = ait.div %s, %d_in : f32",
+            "%y = ait.clamp %q min -448.0 max 448.0 : f32", "ait.yield %y : f32", sizes=("m", "(16*n)", "(16*k)"),
+            extras=["m x 1 x f32", "f32"], result="f8E4M3FN", envs=LESS,
         ),
         float_product(
             "float8-view", "gemm", batch=LEAD, offset=3,
@@ -211,6 +234,10 @@ GATED_GEMM = Spec(
         product(
             "residual", "gated_gemm", "rcr", "%s = ait.fast_gelu %up", "%p = ait.mul %acc, %s",
             "%y = ait.add %p, %c_in", extras=["m x n x T"],
+        ),
+        product(
+            "numbers", "gated_gemm", "rcr", "%g = ait.silu %acc", "%s = ait.mul %g, %up", "%q = ait.div %s, %c_in",
+            "%y = ait.clamp %q min -448.0 max 448.0", extras=["f32"], result="f8E4M3FN",
         ),
         product(
             "biases", "gated_gemm", "rcr", "%g = ait.add %acc, %c_in", "%u = ait.add %up, %d_in", "%s = ait.silu %g",
@@ -258,6 +285,8 @@ BMM = Spec(
             extras=["3 x 1 x n x T", "b x 3 x m x n x T"], further={"%s": "T"}, envs=ENVS[:6],
             strides={5: ("3*m*n", "n", "3*n", "1")},
         ),
+        product("numbers", "bmm", "rrr", "%s = ait.tanh %acc", *QUANTIZED, batch=BATCHES, extras=["n x T", "f32"], result="f8E4M3FN",
+                types=("f16",), envs=ENVS[:4], few=ENVS[:1]),
         *(byte_product(f"bytes-{layout}", "bmm", layout, batch=BATCHES) for layout in ("rrr", "rcr", "crc")),
         byte_product(
             "bytes-scaled", "bmm", "rcr", *SCALED, batch=("b x 3 x ", "3 x ", "b x 3 x "), b_type="ui8",
@@ -291,6 +320,7 @@ def scaled_product(
 
 
 SCALED_SUM = " epilogue(%e, %f) {\n  ^bb0(%acc: f32, %y: f32, %z: f32):\n    %s = ait.add %acc, %y : f32\n    %t = ait.relu %s : f32\n    %u = ait.add %t, %z : f32\n    ait.yield %u : f32\n  }"
+SCALED_NUMBERS = " epilogue(%e) {\n  ^bb0(%acc: f32, %y: f32):\n    %q = ait.div %acc, %y : f32\n    %z = ait.clamp %q min -448.0 max 448.0 : f32\n    ait.yield %z : f32\n  }"
 SCALED_GEMM = Spec(
     "scaled_gemm",
     (
@@ -300,6 +330,7 @@ SCALED_GEMM = Spec(
         scaled_product("blocks", "(16*k + 16)", 128, 128, n="(8*n)"),
         scaled_product("odd-columns", "(16*k + 16)", 128, 128, b_type="f8E5M2"),
         scaled_product("long", "464", 128, 64, "n x bf16", "m x n x bf16", epilogue=SCALED_SUM, to="m x n x bf16"),
+        scaled_product("numbers", "256", 128, 128, "f32", n="(8*n)", epilogue=SCALED_NUMBERS, to="m x (8*n) x f8E4M3FN"),
         scaled_product("half", "256", 128, 128, "(8*n) x f16", "m x (8*n) x f16", n="(8*n)", epilogue=SCALED_SUM, to="m x (8*n) x f16"),
     ),
     PRODUCTS, "m = 0 to 400, n = 0 to 400, k = 0 to 60",

@@ -44,12 +44,13 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
 
     Both operands have one type of floats, or each has integers of 8 bits, i8 or ui8, or each has floats of 8 bits,
     f8E4M3FN or f8E5M2. Products of integers are added in i32, which wraps, those of 8-bit floats in f32; without an
-    epilogue the result has this type.
+    epilogue the result has this type. An epilogue may yield numbers of 8 bits, also floats.
     """
 
     SYNTAX: ClassVar[Syntax] = (Word("layout", LAYOUTS, "a layout, "), TF32, Operands(("a", "b")), EPILOGUE)
     MULTIPLIES_BYTES: ClassVar[bool] = True
     """Whether the operands may be integers or floats of 8 bits."""
+    STORES_BYTES: ClassVar[bool] = True
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
@@ -129,7 +130,7 @@ class ContractionOp(HasEpilogue, ContractionExtents, AffineOperands, PureOp):
             raise self.fail(f"needs a floating-point type{also}, got {a}")
 
     def computed_values(self) -> Sequence[SSAValue]:
-        return (*self.operands[2:], *self.results)
+        return (*self.operands[2:], *(r for r in self.results if not is_float8(tensor_type(r).element_type)))
 
 
 class MatrixOp(ContractionOp):
@@ -396,7 +397,7 @@ class ScaledGemmOp(HasEpilogue, ContractionExtents, PureOp):
     a is [M, K] and b [N, K] of f8E4M3FN or f8E5M2, in any combination. The scales are f32. `rows` has one for each
     `group` numbers along a row of a: [M, K / group]. `columns` has one for `block` rows of b and `group` numbers along
     them: [N / block, K / group]. Both are rounded up. The products of a group are added in f32, scaled, and added to
-    those of the other groups. Without an epilogue the result is [M, N] of f32.
+    those of the other groups. Without an epilogue the result is [M, N] of f32. An epilogue may yield numbers of 8 bits.
 
     ```mlir
     %y = ait.scaled_gemm %x by %w rows %s columns %t group 128 block 128 : !ait.tensor<batch x 11008 x f32>
@@ -414,6 +415,8 @@ class ScaledGemmOp(HasEpilogue, ContractionExtents, PureOp):
         EPILOGUE,
     )
 
+    STORES_BYTES: ClassVar[bool] = True
+
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     rows = operand_def(TensorType)
@@ -428,7 +431,7 @@ class ScaledGemmOp(HasEpilogue, ContractionExtents, PureOp):
         self.set_up([a, b, rows, columns, []], regions=[Region()], group=group, block=block)
 
     def computed_values(self) -> Sequence[SSAValue]:
-        return (*self.operands[2:], *self.results)
+        return (*self.operands[2:], *(r for r in self.results if not is_float8(tensor_type(r).element_type)))
 
     def extents(self) -> Extents:
         m, k = tensor_type(self.a).dims

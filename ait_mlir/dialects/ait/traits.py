@@ -322,6 +322,8 @@ class HasEpilogue(Interface):
     """The number of accumulators for each element of the result: the first arguments of the epilogue."""
     MAX_RESULTS: ClassVar[int] = 1
     """The most values that the epilogue may yield."""
+    STORES_BYTES: ClassVar[bool] = False
+    """Whether kernels store results of 8 bits, also f8E4M3FN and f8E5M2, as `ait.quantize` makes them."""
 
     epilogue_operands = var_operand_def(TensorType)
     epilogue = region_def()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY, compute_type, is_float
@@ -159,27 +159,39 @@ def append(r: Rewriter, contraction: HasEpilogue, joining: Sequence[ElementwiseO
         made.update(op.results)
         if op.has_trait(Commutative) and op.operands[0] not in made and op.operands[1] in made:
             op.operands = [op.operands[1], op.operands[0]]
-    own = contraction.own_operands
+    # The old contraction stays until the joining operations, its only users, are replaced; then it is dead.
+    regions, grower = take_epilogue(contraction)
+    grower.finish([[grower.compute(op) for op in joining][-1]])
+    return with_grown(r, contraction, regions, grower, joining[-1].results[0])
+
+
+def take_epilogue(contraction: HasEpilogue) -> tuple[list[Region], RegionGrower]:
+    """The regions of an op, detached, and what adds operations to its epilogue, in which the result has a scalar."""
     extras = list(contraction.epilogue_operands)
     at = contraction.regions.index(contraction.epilogue)
-    # The old contraction stays until the joining operations, its only users, are replaced; then it is dead.
     regions = take_regions(contraction)
     region = regions[at]
     if region.blocks:
         block = region.blocks[0]
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
-        grower.scalars[accumulator] = grower.yields()[0]
+        grower.scalars[contraction.results[0]] = grower.yields()[0]
     else:
         block = Block(arg_types=contraction.accumulator_types())
         block.args[0].name_hint = "acc"
         region.add_block(block)
         grower = RegionGrower(block, extras, first_argument=contraction.SUMS)
-        grower.scalars[accumulator] = block.args[0]
-    grower.finish([[grower.compute(op) for op in joining][-1]])
-    result = joining[-1].results[0].type
+        grower.scalars[contraction.results[0]] = block.args[0]
+    return regions, grower
+
+
+def with_grown(
+    r: Rewriter, contraction: HasEpilogue, regions: Sequence[Region], grower: RegionGrower, value: SSAValue
+) -> Operation:
+    """The op with an epilogue that has grown, whose result has the type of `value`."""
+    result = value.type
     assert isinstance(result, TensorType)
     properties = contraction.properties_with(len(grower.operands)) | contraction.attributes
-    return r.create(type(contraction), [*own, *grower.operands], [result], properties, regions)
+    return r.create(type(contraction), [*contraction.own_operands, *grower.operands], [result], properties, regions)
 
 
 # ** groups **

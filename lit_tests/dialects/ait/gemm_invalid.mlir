@@ -366,12 +366,40 @@ ait.graph @scales(%a: !ait.tensor<2 x 16 x f8E8M0FNU>) {
 
 // -----
 
-ait.graph @float8_result(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
-  // expected-error @below {{ait.gemm: cannot compute in f8E4M3FN, which only stores values}}
+ait.graph @float8_without_an_epilogue(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
+  // expected-error @below {{ait.gemm: the result is !ait.tensor<2 x 2 x f8E4M3FN>, expected !ait.tensor<2 x 2 x f32>}}
+  %0 = ait.gemm rcr %a, %a : !ait.tensor<2 x 2 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @float8_scales_as_result(%a: !ait.tensor<2 x 16 x f8E4M3FN>) {
+  // expected-error @below {{ait.gemm: cannot compute in f8E8M0FNU, which only stores values}}
   %0 = ait.gemm rcr %a, %a epilogue() {
   ^bb0(%acc: f32):
     ait.yield %acc : f32
-  } : !ait.tensor<2 x 2 x f8E4M3FN>
+  } : !ait.tensor<2 x 2 x f8E8M0FNU>
+}
+
+// -----
+
+ait.graph @float8_operand_of_epilogue(%a: !ait.tensor<2 x 16 x f16>, %b: !ait.tensor<2 x f8E4M3FN>) {
+  // expected-error @below {{ait.gemm: cannot compute in f8E4M3FN, which only stores values}}
+  %0 = ait.gemm rcr %a, %a epilogue(%b) {
+  ^bb0(%acc: f32, %in: f32):
+    %y = ait.add %acc, %in : f32
+    ait.yield %y : f32
+  } : !ait.tensor<2 x 2 x f16>
+}
+
+// -----
+
+ait.graph @stored_gemm_with_float8(%a: !ait.tensor<2 x 16 x f16>, %w: !ait.tensor<4 x 16 x i8>, %s: !ait.tensor<4 x 1 x f32>) {
+  // expected-error @below {{ait.stored_gemm: cannot compute in f8E4M3FN, which only stores values}}
+  %0 = ait.stored_gemm %a by %w scale %s group 16 epilogue() {
+  ^bb0(%acc: f32):
+    ait.yield %acc : f32
+  } : !ait.tensor<2 x 4 x f8E4M3FN>
 }
 
 // -----
