@@ -27,10 +27,11 @@ from ait_mlir.dialects.ait.types import KernelAttr, TensorType, scope_of
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.lowering.candidates import Candidate, candidates_of, cut_in_place
 from ait_mlir.lowering.choices import Choice, Selected
-from ait_mlir.lowering.kernels import Target
+from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.kernels.outside import advice
 from ait_mlir.lowering.module_target import make_target, set_target
 from ait_mlir.lowering.points import STRATEGIES
+from ait_mlir.lowering.target import DEFAULT_ARCH, KINDS
 from ait_mlir.lowering.weights import is_weight
 from ait_mlir.selection.budget import known_selector, selector
 from ait_mlir.selection.estimated import choice_by_estimate
@@ -110,6 +111,12 @@ def _too_large(op: Operation) -> str | None:
     )
 
 
+def _elsewhere(op: Operation, target: Target) -> str | None:
+    """The advice for an op that has kernels for other targets; None for others."""
+    others = [kind for kind in KINDS if kind != target.kind and kernels_for(op, Target(kind, DEFAULT_ARCH[kind]))]
+    return f"compile for {' or '.join(others)}, which {'has' if len(others) == 1 else 'have'} one" if others else None
+
+
 def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
     """Make a choice for each op of the graph; equal ops with equal views share one choice."""
     keys: dict[Operation, object] = {}
@@ -126,7 +133,8 @@ def select_graph(graph: GraphOp, target: Target, by_time: Selector) -> None:
         if plain not in candidates:
             candidates[plain] = list(candidates_of(op, target, configs=2, configs_cut=2))
             if not candidates[plain]:
-                hint = advice(op, target) or _too_large(op) or 'CONTRIBUTING.md says how to add one, under "A kernel"'
+                hint = advice(op, target) or _too_large(op) or _elsewhere(op, target)
+                hint = hint or 'CONTRIBUTING.md says how to add one, under "A kernel"'
                 types = ", ".join(map(str, op.operand_types))
                 raise PassError(f"no kernel for {op.name} on {target.kind} ({types}); {hint}", op)
         key: object = plain

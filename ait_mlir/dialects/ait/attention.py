@@ -92,7 +92,7 @@ class AttentionOp(Cost, PureOp):
     name = "ait.attention"
     SYNTAX: ClassVar[Syntax] = (
         Operands(("q", "k", "v")),
-        Several("then", 2, "a second k and a second v"),
+        Several("then", 2, "a second k and a second v", optional=True),
         Operand("mask", "mask", optional=True),
         Prop("scale", NUMBER),
         Flag("causal"),

@@ -19,7 +19,8 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import AitOp, PureOp, ResultTypes, Value, broadcast_shapes, same_shape
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY, integer_range
-from ait_mlir.dialects.ait.sorting import check_order
+from ait_mlir.dialects.ait.same_elements import have_same_elements
+from ait_mlir.dialects.ait.sorting import OrderOp, check_order
 from ait_mlir.dialects.ait.syntax import (
     INT,
     INTS,
@@ -417,7 +418,7 @@ class ScatterOp(UpdatesOperand, IndexedOp):
     TAKES_STORED: ClassVar[bool] = True
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operands(("input", "values")), Group("indices", "at"), Prop("dims", INTS),
-        Prop("kept", INTS), Several("order", 2, "keys and places"),
+        Prop("kept", INTS), Several("order", 2, "keys and places", optional=True),
     )  # fmt: skip
 
     input = operand_def(TensorType)
@@ -491,6 +492,21 @@ class ScatterOp(UpdatesOperand, IndexedOp):
             )
         dims, _ = self.places()
         check_order(self, self.order, product(places), tuple(tensor_type(self.input).dims[d] for d in dims))
+        if isinstance(maker := self.order[0].owner, OrderOp):
+            self._check_indices(maker)
+
+    def _check_indices(self, order: OrderOp) -> None:
+        rank, kept, scope = len(self.space()), int_list(self.kept), scope_of(self)
+        for i, (own, given) in enumerate(zip(self.indices, order.indices, strict=True)):
+            dims = tensor_type(own).dims
+            expected = tuple(d for at, d in enumerate(dims, rank - len(dims)) if at not in kept)
+            if len(self.indices) > 1 and not same_shape(found := tensor_type(given).dims, expected, scope):
+                raise self.fail(f"index {i} of the order is {shape_text(found)}, expected {shape_text(expected)}")
+            if not have_same_elements(own, given, scope):
+                raise self.fail(
+                    f"index {i} of the order is not proved to have the elements of index {i} of the scatter; make the "
+                    "order of the same value, reshaped to leave out the kept dims"
+                )
 
 
 def sym_name(e: Expr) -> str | None:

@@ -121,15 +121,19 @@ class Operand(Clause):
 
 @dataclass(frozen=True)
 class Several(Clause):
-    """`KEYWORD %a, %b` or nothing: `count` operands of the field `name`; errors call them `what`."""
+    """`KEYWORD %a, %b`, or nothing if `optional`: `count` operands of the field `name`; errors call them `what`."""
 
     name: str
     count: int
     what: str
+    optional: bool = False
 
     def parse(self, parser: Parser, body: Body) -> None:
         found: list[UnresolvedOperand] = []
-        if parser.parse_optional_keyword(self.name) is not None:
+        if parser.parse_optional_keyword(self.name) is None:
+            if not self.optional:
+                parser.raise_error(f"{body.op}: expected '{self.name}' with {self.what}")
+        else:
             found = parse_operands(parser)
             if len(found) != self.count:
                 parser.raise_error(f"expected {self.what} after '{self.name}', got {len(found)} operands")

@@ -48,9 +48,33 @@ ait.graph @scatter(%x: !ait.tensor<9 x 64 x f16>, %v: !ait.tensor<s x 64 x f16>,
   %3 = ait.scatter max %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
   // CHECK-NEXT: ait.scatter min
   %4 = ait.scatter min %x, %v at(%i) dims [0] kept [1] : !ait.tensor<9 x 64 x f16>
-  %k, %p = ait.order %j sizes [9] : !ait.tensor<s x i32>, !ait.tensor<s x i32>
+  %flat = ait.reshape %i : !ait.tensor<s x i32>
+  %k, %p = ait.order %flat sizes [9] : !ait.tensor<s x i32>, !ait.tensor<s x i32>
   // CHECK: ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p {note} : !ait.tensor<9 x 64 x f16>
   // GENERIC: "ait.scatter"(%x, %v, %i, %k, %p) <{kind = "add", dims = [0 : i64], kept = [1 : i64]}> {note}
   %5 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p {note} : !ait.tensor<9 x 64 x f16>
   ait.output "y" %0 : !ait.tensor<9 x 64 x f16>
+}
+
+// An order is made of the same view of the same value, or of equal values, also through reshapes.
+ait.graph @orders(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<2 x 3 x i64>, %w: !ait.tensor<3 x 3 x f16>, %j: !ait.tensor<3 x i64>) {
+  %0 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x 3 x i64>
+  %1 = ait.reshape %0 : !ait.tensor<3 x i64>
+  %k, %p = ait.order %1 sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  %2 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x 3 x i64>
+  %3 = ait.reshape %2 : !ait.tensor<3 x 1 x i64>
+  // CHECK: order %k, %p
+  %4 = ait.scatter add %x, %v at(%3) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+  %5 = ait.abs %1 : !ait.tensor<3 x i64>
+  %l, %q = ait.order %5 sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  %6 = ait.reshape %0 : !ait.tensor<3 x i64>
+  %7 = ait.abs %6 : !ait.tensor<3 x i64>
+  %8 = ait.reshape %7 : !ait.tensor<3 x 1 x i64>
+  // CHECK: order %l, %q
+  %9 = ait.scatter add %4, %v at(%8) dims [0] kept [1] order %l, %q : !ait.tensor<4 x 5 x f16>
+  %10 = ait.reshape %j : !ait.tensor<3 x 1 x i64>
+  %m, %r = ait.order %10, %j sizes [4, 5] : !ait.tensor<9 x i32>, !ait.tensor<9 x i32>
+  // CHECK: order %m, %r
+  %11 = ait.scatter add %9, %w at(%10, %j) dims [0, 1] kept [] order %m, %r : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %11 : !ait.tensor<4 x 5 x f16>
 }

@@ -183,3 +183,49 @@ ait.graph @order_of_others(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x
   %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
   ait.output "y" %0 : !ait.tensor<4 x 5 x f16>
 }
+
+// -----
+
+ait.graph @order_of_other_indices(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>, %j: !ait.tensor<3 x i64>) {
+  %k, %p = ait.order %j sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  // expected-error @below {{ait.scatter: index 0 of the order is not proved to have the elements of index 0 of the scatter; make the order of the same value, reshaped to leave out the kept dims}}
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %0 : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+// The sources of the edges are not their targets.
+ait.graph @order_of_other_row(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<2 x 3 x i64>) {
+  %0 = ait.slice %i offsets [0, 0] : !ait.tensor<1 x 3 x i64>
+  %1 = ait.reshape %0 : !ait.tensor<3 x i64>
+  %k, %p = ait.order %1 sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  %2 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x 3 x i64>
+  %3 = ait.reshape %2 : !ait.tensor<3 x 1 x i64>
+  // expected-error @below {{ait.scatter: index 0 of the order is not proved to have the elements of index 0 of the scatter}}
+  %4 = ait.scatter add %x, %v at(%3) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %4 : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_computed_indices(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 5 x f16>, %i: !ait.tensor<3 x 1 x i64>) {
+  %0 = ait.neg %i : !ait.tensor<3 x 1 x i64>
+  %1 = ait.reshape %0 : !ait.tensor<3 x i64>
+  %k, %p = ait.order %1 sizes [4] : !ait.tensor<3 x i32>, !ait.tensor<3 x i32>
+  %2 = ait.abs %i : !ait.tensor<3 x 1 x i64>
+  // expected-error @below {{ait.scatter: index 0 of the order is not proved to have the elements of index 0 of the scatter}}
+  %3 = ait.scatter add %x, %v at(%2) dims [0] kept [1] order %k, %p : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %3 : !ait.tensor<4 x 5 x f16>
+}
+
+// -----
+
+ait.graph @order_of_other_pairs(%x: !ait.tensor<4 x 5 x f16>, %v: !ait.tensor<3 x 3 x f16>, %i: !ait.tensor<3 x 1 x i64>, %j: !ait.tensor<3 x i64>) {
+  %0 = ait.reshape %i : !ait.tensor<1 x 3 x i64>
+  %1 = ait.reshape %j : !ait.tensor<3 x 1 x i64>
+  %k, %p = ait.order %0, %1 sizes [4, 5] : !ait.tensor<9 x i32>, !ait.tensor<9 x i32>
+  // expected-error @below {{ait.scatter: index 0 of the order is [1, 3], expected [3, 1]}}
+  %2 = ait.scatter add %x, %v at(%i, %j) dims [0, 1] kept [] order %k, %p : !ait.tensor<4 x 5 x f16>
+  ait.output "y" %2 : !ait.tensor<4 x 5 x f16>
+}

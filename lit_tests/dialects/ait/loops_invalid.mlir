@@ -596,3 +596,14 @@ ait.graph @scatter_fold(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f1
     ait.yield %s : f32
   } : !ait.tensor<9 x 4 x f16>
 }
+
+// -----
+
+ait.graph @scatter_unordered(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>) {
+  // expected-error @below {{ait.scatter_loops: expected 'order' with keys and places}}
+  %y = ait.scatter_loops add %x dims [0] kept [1] of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 4 x f16>
+}
