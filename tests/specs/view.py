@@ -38,6 +38,7 @@ PERMUTE = Spec(
         form("runs", "permute %a [2, 1, 3, 0]", "40 x 3 x 13 x 14 x T", to="13 x 3 x 14 x 40 x T", few=ENVS[:1]),
         form("odd-runs", "permute %a [2, 1, 3, 0]", "37 x 3 x 13 x 14 x T", to="13 x 3 x 14 x 37 x T", few=ENVS[:1]),
         form("short-runs", "permute %a [2, 1, 3, 0]", "16 x 2 x 50 x 3 x T", to="50 x 2 x 3 x 16 x T", few=ENVS[:1]),
+        form("few-runs", "permute %a [0, 3, 2, 1]", "b x 16 x 3 x 2 x T", to="b x 2 x 3 x 16 x T"),
         form("reverse", "permute %a [3, 2, 1, 0]", "b x 3 x s x 5 x T", to="5 x s x 3 x b x T"),
         form("bools", "permute %a [1, 0]", "b x s x T", to="s x b x T", types=("i1",)),
     ),

@@ -32,10 +32,11 @@ struct TiledCopy {
     return number * out_of_period + (row - static_cast<int64_t>(number) * period) * rows.out;
   }
 
-  /// @brief Lets rows that are fewer than `wanted` continue along an outer dim that follows them in the input.
-  void extend_rows(int64_t wanted) {
+  /// @brief Lets rows that are fewer than `wanted` continue along an outer dim that follows them in the input, if they are then more than `few`, for which
+  /// there is a kernel whose rows are one dim.
+  void extend_rows(int64_t wanted, int64_t few) {
     for (int d = 0; d < rank && rows.size < wanted; ++d) {
-      if (outer[d].in != rows.size) continue;
+      if (outer[d].in != rows.size || rows.size * outer[d].size <= few) continue;
       period = static_cast<int>(rows.size), out_of_period = outer[d].out;
       rows.size *= outer[d].size;
       for (--rank; d < rank; ++d) outer[d] = outer[d + 1];
@@ -282,7 +283,7 @@ int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const v
   }
   tiled.rows = plan.dims[unit];
   tiled.columns = plan.dims[plan.rank - 1];
-  if (tiled.columns.size > kFew) tiled.extend_rows(kTile);
+  if (tiled.columns.size > kFew) tiled.extend_rows(kTile, kFew);
   int64_t batches = 1;
   for (int d = 0; d < tiled.rank; ++d) batches *= tiled.outer[d].size;
   const auto cut = [&](int rows, int columns) {
