@@ -410,6 +410,7 @@ CONV = ("conv_simt_kernel", "conv_depthwise_kernel", "conv_depthwise_lines_kerne
 COPIES = (
     "copy_strided_kernel",
     "copy_few_kernel",
+    "copy_mixed_kernel",
     "copy_tiled_kernel",
     "copy_squares_kernel",
     "copy_rows_kernel",

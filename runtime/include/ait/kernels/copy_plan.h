@@ -30,6 +30,14 @@ struct CopyPlan {
     }
     return -1;
   }
+
+  /// @brief The same copy of words: the elements of the last dim, which is contiguous on both sides, and by whose size the other strides are divisible.
+  CopyPlan of_words() const {
+    CopyPlan words = *this;
+    const int64_t size = dims[--words.rank].size;
+    for (int d = 0; d < words.rank; ++d) words.dims[d].in /= size, words.dims[d].out /= size;
+    return words;
+  }
 };
 
 /// @brief Drops dims of size 1, sorts the others so that the output is written in order, and merges dims through which both sides step as one.

@@ -91,6 +91,18 @@ inline int64_t access_bytes(const CopyPlan& plan, int64_t element, const void* i
   }
   return static_cast<int64_t>(bits & (~bits + 1));  // the lowest bit
 }
+
+/// @brief Turns tiles of words, if words of a whole last dim lie along a dim of the input and along another of the output; sets `fits`. Read in the order of
+/// the output, words that lie apart would each cost a sector of 32 bytes.
+template <class Word>
+int32_t launch_words(const Context& ctx, const CopyPlan& plan, const void* in, void* out, bool& fits) {
+  const CopyPlan words = plan.of_words();
+  const int unit = words.input_unit_dim();
+  fits = unit >= 0 && words.dims[words.rank - 1].out == 1 && words.dims[words.rank - 1].size > kFew && words.dims[unit].size > kFew;
+  if (!fits) return 0;
+  TiledCopy tiled(words, unit);
+  return launch_tiles(ctx, tiled, static_cast<const Word*>(in), static_cast<Word*>(out));
+}
 }  // namespace detail
 
 /// @brief The copy of one piece, of fewer than 2^31 elements if it is `kLean`: then it has half the kernels, which compile in half the time, and only
@@ -115,6 +127,21 @@ int32_t copy(const Context& ctx, const CopyPiece<kBytes>& piece) {
   if constexpr (kElement < 16) {
     const bool rows = bytes < 16 && inner.in == 1 && inner.out == 1 && inner.size * kElement >= detail::kShortRow;
     if (rows) return detail::launch_rows<Element>(ctx, plan, elements / inner.size, in, out);
+  }
+  if constexpr (!kLean && kElement < 16) {
+    const int64_t last = inner.size * kElement;
+    bool fits = false;
+    int32_t status = 0;
+    if (plan.rank > 2 && inner.size > 1 && inner.in == 1 && inner.out == 1 && bytes >= last) {
+      if constexpr (kElement < 4) {
+        if (last == 4) status = detail::launch_words<uint32_t>(ctx, plan, in, out, fits);
+      }
+      if constexpr (kElement < 8) {
+        if (last == 8) status = detail::launch_words<uint2>(ctx, plan, in, out, fits);
+      }
+      if (last == 16) status = detail::launch_words<uint4>(ctx, plan, in, out, fits);
+    }
+    if (fits) return status;
   }
   if (bytes >= 16) return detail::launch_strided<uint4>(ctx, plan, 16 / kElement, in, out);
   if constexpr (!kLean) {

@@ -9,6 +9,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/copy_plan.h"
+#include "ait/kernels/gpu/copy_few.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 
 namespace ait::gpu {
@@ -24,6 +25,13 @@ struct TiledCopy {
   CopyDim outer[kMaxCopyRank];
   int period = 0;  // 0 where rows are one dim
   int64_t out_of_period = 0;
+
+  /// @brief The copy of a plan whose rows are along the dim `unit`, its columns along the last dim.
+  TiledCopy(const CopyPlan& plan, int unit) : rank(0), rows(plan.dims[unit]), columns(plan.dims[plan.rank - 1]) {
+    for (int d = 0; d + 1 < plan.rank; ++d) {
+      if (d != unit) outer[rank++] = plan.dims[d];
+    }
+  }
 
   /// Where a row begins in the output.
   AIT_FN int64_t out_of(int64_t row) const {
@@ -67,8 +75,6 @@ struct TilePlace {
   }
 };
 
-inline constexpr int kTileThreads = 256;
-
 template <class Word, int kTile>
 __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan, const Word* in, Word* out) {
   __shared__ Word tile[kTile][kTile + (sizeof(Word) < 4 ? 4 / sizeof(Word) : 1)];
@@ -89,39 +95,6 @@ __global__ void __launch_bounds__(kTileThreads) copy_tiled_kernel(TiledCopy plan
       if (r < rows && lane < columns) out[to + plan.out_of(place.row + r) + lane] = tile[lane][r];
     }
     __syncthreads();
-  }
-}
-
-/// Rows or columns of a matrix that are few, so that a tile would be almost empty.
-inline constexpr int kFew = 8;
-
-/// One of the dims is `few` long, up to `kFew`: a thread copies all of them at a place of the other one. Neighbours access neighbouring memory on the
-/// side where that dim is contiguous, and the same lines on the other side.
-template <class Word>
-__global__ void __launch_bounds__(kTileThreads) copy_few_kernel(TiledCopy plan, int64_t total, CopyDim few, CopyDim many, const Word* in, Word* out) {
-  wait_for_previous();
-  allow_next();
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kTileThreads;
-  for (int64_t index = static_cast<int64_t>(blockIdx.x) * kTileThreads + threadIdx.x; index < total; index += stride) {
-    int64_t linear = index / many.size;
-    const int64_t place = index - linear * many.size;
-    const Word* from = in + place * many.in;
-    Word* to = out + place * many.out;
-    for (int d = plan.rank - 1; d >= 0; --d) {
-      const int64_t quotient = linear / plan.outer[d].size, coordinate = linear - quotient * plan.outer[d].size;
-      from += coordinate * plan.outer[d].in;
-      to += coordinate * plan.outer[d].out;
-      linear = quotient;
-    }
-    Word words[kFew];
-#pragma unroll
-    for (int i = 0; i < kFew; ++i) {
-      if (i < few.size) words[i] = from[i * few.in];
-    }
-#pragma unroll
-    for (int i = 0; i < kFew; ++i) {
-      if (i < few.size) to[i * few.out] = words[i];
-    }
   }
 }
 
@@ -272,52 +245,52 @@ inline bool runs_aligned(const TiledCopy& plan, const void* data, int64_t bytes,
   return aligned;
 }
 
+template <class Word>
+inline constexpr int kTileOf = sizeof(Word) <= 2 ? 64 : 32;
+
+/// @brief The launch of a kernel that copies tiles of so many rows and columns.
+inline LaunchConfig cut_tiles(TiledCopy& tiled, int side) {
+  tiled.row_tiles = (tiled.rows.size + side - 1) / side;
+  tiled.column_tiles = (tiled.columns.size + side - 1) / side;
+  tiled.tiles = tiled.row_tiles * tiled.column_tiles;
+  for (int d = 0; d < tiled.rank; ++d) tiled.tiles *= tiled.outer[d].size;
+  LaunchConfig config;
+  config.dependent = true;
+  config.block = dim3(kTileThreads);
+  config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
+  return config;
+}
+
+/// @brief Turns tiles of words in shared memory.
+template <class Word>
+int32_t launch_tiles(const Context& ctx, TiledCopy& tiled, const Word* in, Word* out) {
+  const LaunchConfig config = cut_tiles(tiled, kTileOf<Word>);
+  return launch(ctx, config, copy_tiled_kernel<Word, kTileOf<Word>>, tiled, in, out);
+}
+
 /// With `kLean`, squares are not made of columns that begin at no boundary of 16 bytes.
 template <class Word, bool kLean>
 int32_t launch_tiled(const Context& ctx, const CopyPlan& plan, int unit, const void* in, void* out) {
-  constexpr int kTile = sizeof(Word) <= 2 ? 64 : 32, kN = kSquare<Word>;
-  TiledCopy tiled;
-  tiled.rank = 0;
-  for (int d = 0; d + 1 < plan.rank; ++d) {
-    if (d != unit) tiled.outer[tiled.rank++] = plan.dims[d];
-  }
-  tiled.rows = plan.dims[unit];
-  tiled.columns = plan.dims[plan.rank - 1];
-  if (tiled.columns.size > kFew) tiled.extend_rows(kTile, kFew);
-  int64_t batches = 1;
-  for (int d = 0; d < tiled.rank; ++d) batches *= tiled.outer[d].size;
-  const auto cut = [&](int rows, int columns) {
-    tiled.row_tiles = (tiled.rows.size + rows - 1) / rows;
-    tiled.column_tiles = (tiled.columns.size + columns - 1) / columns;
-    tiled.tiles = batches * tiled.row_tiles * tiled.column_tiles;
-  };
-  LaunchConfig config;
-  config.dependent = true;
+  constexpr int kN = kSquare<Word>;
+  TiledCopy tiled(plan, unit);
+  if (tiled.columns.size > kFew) tiled.extend_rows(kTileOf<Word>, kFew);
   const Word* from = static_cast<const Word*>(in);
   Word* to = static_cast<Word*>(out);
   constexpr int64_t kSize = sizeof(Word), kBytes = kSize * kN;
   if (tiled.rows.size <= kFew || tiled.columns.size <= kFew) {
     const bool rows = tiled.rows.size <= tiled.columns.size;
     const CopyDim few = rows ? tiled.rows : tiled.columns, many = rows ? tiled.columns : tiled.rows;
-    const int64_t total = batches * many.size;
-    config.block = dim3(kTileThreads);
-    config.grid = dim3(ceil_div(total, kTileThreads, 1 << 20));
-    return launch(ctx, config, copy_few_kernel<Word>, tiled, total, few, many, from, to);
+    return launch_few<kLean>(ctx, FewDims{tiled.rank, tiled.outer, few, many}, from, to);
   }
   if constexpr (sizeof(Word) < 16) {
     const bool aligned = runs_aligned(tiled, in, kBytes, kSize, &CopyDim::in, tiled.columns);
     const bool written = tiled.rows.size >= kN && tiled.columns.size >= kN && runs_aligned(tiled, out, kBytes, kSize, &CopyDim::out, tiled.rows);
     if (written && (aligned || !kLean)) {
-      cut(kSquaresOfSide * kN, kSquaresOfSide * kN);
-      config.block = dim3(kTileThreads);
-      config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
+      const LaunchConfig config = cut_tiles(tiled, kSquaresOfSide * kN);
       return launch(ctx, config, aligned || kLean ? copy_squares_kernel<Word, true> : copy_squares_kernel<Word, kLean>, tiled, from, to);
     }
   }
-  cut(kTile, kTile);
-  config.block = dim3(kTileThreads);
-  config.grid = dim3(ceil_div(tiled.tiles, 1, 1 << 20));
-  return launch(ctx, config, copy_tiled_kernel<Word, kTile>, tiled, from, to);
+  return launch_tiles(ctx, tiled, from, to);
 }
 
 }  // namespace detail
