@@ -285,6 +285,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("store-heads", "passes.store_heads", "StoreHeadsPass", optimizes=True),
         Pass("pad-products", "passes.pad_products", "PadProductsPass", optimizes=True),
         Pass("form-loops", "passes.form_loops", "FormLoopsPass", optimizes=True),
+        Pass("quantize-attention", "passes.quantize_attention", "QuantizeAttentionPass", optimizes=True),
         Pass("form-recurrences", "passes.form_recurrences", "FormRecurrencesPass", optimizes=True),
         Pass("split-products", "passes.split_products", "SplitProductsPass", optimizes=True),
         Pass("group-products", "passes.group_products", "GroupProductsPass", optimizes=True),
@@ -383,6 +384,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "quantize-results{{{card}}}",
                 "remove-duplicates",
                 "form-loops{{{card}}}",
+                "quantize-attention{{{card}}}",
             ),
         ),
         Phase(

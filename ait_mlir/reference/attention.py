@@ -8,8 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 from ait_mlir.reference.norm import softmax
+from ait_mlir.reference.quantize import round_quotient
 
 
 def attention(
@@ -88,7 +90,20 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     no_softmax = attend.no_softmax is not None
     nan_rows = attend.nan_rows is not None
     y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, region, no_softmax, nan_rows)
-    return (y,) if attend.log_sums is None else (y, sums)
+    logs = [] if attend.log_sums is None else [sums]
+    if attend.largest is not None and attend.least is not None:
+        most = np.abs(y).max(axis=-1, initial=0.0)
+        scales = np.maximum(most / ev.number(attend.largest), ev.number(attend.least))
+        return [quantized(y / scales[..., None], attend), *logs, scales]
+    if attend.result_scale is not None:
+        return [quantized(y / ev.number(attend.result_scale), attend), *logs]
+    return [y, *logs]
+
+
+def quantized(quotient: Array, attend: AttentionOp) -> Array:
+    """The numbers of 8 bits of a quotient, as `ait.quantize` rounds it."""
+    source, target = tensor_type(attend.q).element_type, tensor_type(attend.output).element_type
+    return round_quotient(quotient, source, target)
 
 
 @reference(RaggedAttentionOp)

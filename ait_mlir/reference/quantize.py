@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.dtypes import BY_IR, is_float, ui4
 from ait_mlir.dialects.ait.quantize import DequantizeOp, QuantizeOp, ScaledOp, UnpackOp
@@ -21,17 +22,19 @@ def spread(op: ScaledOp, array: Array, ev: Evaluation) -> Array:
     return np.broadcast_to(array, shape)
 
 
+def round_quotient(quotient: Array, source: Attribute, target: Attribute, zero: Array | float = 0.0) -> Array:
+    """The stored number of a quotient, whose values had the type `source`, plus the zero point of integers."""
+    if is_float(target):
+        largest = BY_IR[target].largest
+        return cast_values(np.clip(quotient, -largest, largest), source, target)
+    return cast_values(np.rint(quotient) + zero, source, target)
+
+
 @reference(QuantizeOp)
 def _(op: QuantizeOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, scale = arrays[0], spread(op, arrays[1], ev)
-    target = tensor_type(op.output).element_type
-    quotient = x / scale
-    if is_float(target):
-        largest = BY_IR[target].largest
-        return (cast_values(np.clip(quotient, -largest, largest), tensor_type(op.input).element_type, target),)
-    whole = np.rint(quotient)
-    whole = whole if len(arrays) == 2 else whole + spread(op, arrays[2], ev)
-    return (cast_values(whole, tensor_type(op.input).element_type, target),)
+    zero = 0.0 if len(arrays) == 2 else spread(op, arrays[2], ev)
+    return (round_quotient(x / scale, tensor_type(op.input).element_type, tensor_type(op.output).element_type, zero),)
 
 
 @reference(DequantizeOp)

@@ -25,7 +25,7 @@ from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cas
 from tests.kernels.copies import copies_cases
 from tests.kernels.group_norm import group_norm_cases
 from tests.kernels.harness import Case, Library, check, random_inputs
-from tests.kernels.library_gemm import on_kernel
+from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 from tests.kernels.masked import check_masked, masked_cases
 from tests.kernels.recurrence import recurrence_cases
 from tests.kernels.reduce_split import check_split, split_cases
@@ -323,6 +323,17 @@ def _hopper_attentions() -> Iterator[tuple[str, Case]]:
         yield name, on_kernel(at(case, few), "hopper", cases[name].config)
 
 
+def _number_attentions() -> Iterator[tuple[str, Case]]:
+    for name, case in in_turn(attention_gpu.number_cases()):
+        few = [env for env in case.envs if env["b"] * env["s"] * env["l"] < 6000 and env["l"] * env["s"] > 1]
+        assert isinstance(case, ConfiguredCase)
+        yield name, on_kernel(at(case, few), "hopper", case.config)
+
+
+def _check_numbers(library: Library, case: Case, name: str) -> None:
+    check(library, case, attention_gpu.NUMBER_ULPS, ATTENTION_FLOOR[_type(name)])
+
+
 def _ragged_attentions() -> Iterator[tuple[str, Case]]:
     cases = attention_ragged.hopper_cases()
     tiles = {name: case for name, case in cases.items() if name[0].isdigit()}
@@ -587,6 +598,9 @@ FAMILIES = {
         {"cuda": frozenset({"attention_hopper_kernel"})},
         share(_hopper_attentions, of=3),
         within(CONTRACTION_ULPS, ATTENTION_FLOOR),
+    ),
+    "flash-numbers": Family(
+        {"cuda": frozenset({"attention_hopper_kernel"})}, lambda: dict(_number_attentions()), _check_numbers
     ),
     "flash-ragged": Family({"cuda": frozenset({"attention_hopper_kernel"})}, share(_ragged_attentions), _check_ragged),
 }

@@ -192,24 +192,23 @@ class Encoder(torch.nn.Module):
 ROWS, BLOCKS = "gemm_rcr_mul_mul", "scaled_gemm"
 BLOCK_LAUNCHES = {
     "fp8": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
-    "fp8-static": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
-    "fp8-block": ["loops", BLOCKS, "attention", "loops", f"{BLOCKS}_add", "loops", BLOCKS, "loops", f"{BLOCKS}_add"],
+    "fp8-static": ["loops", ROWS, "attention", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
+    "fp8-block": ["loops", BLOCKS, "attention", f"{BLOCKS}_add", "loops", BLOCKS, "loops", f"{BLOCKS}_add"],
 }
-"""Loops are a norm, what follows attention, a norm, and the gate: each of them also quantises."""
+"""Loops are a norm, of `fp8` what follows attention, a norm, and the gate: each of them also quantises."""
 
 
-def encoder(product, *up):
-    """The launches of an encoder's block, with what follows from the product before the GELU. Its input and what follows
-    attention are quantised by launches of their own; a norm that the residual sum also reads is one launch with the
-    numbers that it quantises."""
-    first = ["loops", f"{product}_bias", "attention", "loops", f"{product}_bias_add", "loops"]
-    return [*first, *up, f"{product}_bias_add", "layer_norm"]
+def encoder(product, attention, up):
+    """The launches of an encoder's block, with attention and the product before the GELU, and what follows from each. The
+    input is quantised by a launch of its own; a norm that the residual sum also reads is one launch with the numbers
+    that it quantises."""
+    return ["loops", f"{product}_bias", *attention, f"{product}_bias_add", "loops", *up, f"{product}_bias_add", "layer_norm"]
 
 
 ENCODER_LAUNCHES = {
-    "fp8": encoder(ROWS, f"{ROWS}_bias_gelu", "loops"),
-    "fp8-static": encoder(ROWS, f"{ROWS}_bias_gelu_div_3more"),
-    "fp8-block": encoder(BLOCKS, f"{BLOCKS}_bias_gelu", "loops"),
+    "fp8": encoder(ROWS, ["attention", "loops"], [f"{ROWS}_bias_gelu", "loops"]),
+    "fp8-static": encoder(ROWS, ["attention"], [f"{ROWS}_bias_gelu_div_3more"]),
+    "fp8-block": encoder(BLOCKS, ["attention", "loops"], [f"{BLOCKS}_bias_gelu", "loops"]),
 }
 QUANTISED = [(Block, BLOCK_LAUNCHES), (Encoder, ENCODER_LAUNCHES)]
 

@@ -12,6 +12,7 @@ from tests.kernels.contractions import attention
 from tests.kernels.harness import Case
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 from tests.specs.attention import PIECES
+from tests.specs.tolerance import QUANTISED_ATTENTION
 
 ENVS = (
     {"b": 2, "s": 37, "l": 70, "d": 3},
@@ -138,6 +139,42 @@ def hopper_cases() -> dict[str, ConfiguredCase]:
         name = f"{tile.depth}-mask-{'x'.join(map(str, tile.config().values()))}-bf16"
         found[name] = on_kernel(wide(case, tile.depth // 64), "hopper", tile.config())
     return found
+
+
+def numbers(t: str, size: int, flags: str, heads: int = 3, causal: bool = True, offset: int = 0) -> Case:
+    """Attention whose result has 8 bits, of heads of `size` columns in the layout of a product; with `largest` each row
+    of a head also has a scale."""
+    rows, columns = f"b x {heads} x s x", f"b x 3 x l x {size} x {t}"
+    dims = "dims {b = 0 to 4, s = 0 to 400, l = 0 to 400}"
+    outs = [f"!ait.tensor<{rows} {size} x f8E4M3FN>", *([f"!ait.tensor<{rows[:-2]} x f32>"] * ("largest" in flags))]
+    names = "os"[: len(outs)]
+    text = (
+        f"ait.graph @g(%q: !ait.tensor<{rows} {size} x {t}>, %k: !ait.tensor<{columns}>, %v: !ait.tensor<{columns}>) {dims} {{\n"
+        f"  {', '.join(f'%{n}' for n in names)} = ait.attention %q, %k, %v scale 0.125 {'causal ' * causal}{flags} : {', '.join(outs)}\n"
+        + "".join(f'  ait.output "{n}" %{n} : {out}\n' for n, out in zip(names, outs, strict=True))
+        + "}"
+    )
+    width = heads * size
+    strides: dict[int, tuple[str, ...]] = {3: (f"{width}*s", f"{size}", f"{width}", "1")}
+    if "largest" in flags:
+        strides[4] = (f"{heads}*s", "1", f"{heads}")
+    return Case(text, [env for env in ENVS if env["d"] != 5], strides, offset)
+
+
+NUMBER_ULPS = QUANTISED_ATTENTION.ulps["f16"]
+BY_ROW, BY_ONE = "largest 448.0 least 1e-30", "result_scale 0.0078125"
+
+
+def number_cases() -> dict[str, ConfiguredCase]:
+    """By name, which ends with the element type: one scale, and scales of rows, on each depth of the tiles."""
+    cases: dict[str, ConfiguredCase] = {}
+    for i, (size, tiles) in enumerate((size, TILES[depth]) for depth in TILES for size in (depth, depth - 48)):
+        t, flags = ("f16", "bf16")[i % 2], (BY_ROW, BY_ONE)[i // 2 % 2]
+        config = tiles[i % len(tiles)].config()
+        cases[f"rows-{size}-{t}"] = on_kernel(numbers(t, size, BY_ROW, 3 + i % 2 * 3, i % 3 > 0), "hopper", config)
+        cases[f"{'rows' if flags == BY_ROW else 'one'}-causal-{size}-{t}"] = on_kernel(numbers(t, size, flags), "hopper", config)
+    cases["offset-rows-64-f16"] = on_kernel(numbers("f16", 64, BY_ROW, offset=3), "hopper", TILES[64][0].config())
+    return cases
 
 
 def split_cases() -> dict[str, ConfiguredCase]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tests.specs.scores import scores_of
 from tests.specs.spec import Form, Spec, form
 from tests.specs.tolerance import ATTENTION as CLOSE
+from tests.specs.tolerance import QUANTISED_ATTENTION as QUANTISED
 
 DIMS = "b = 0 to 4, s = 0 to 400, l = 0 to 400, d = 1 to 80, num = 1 to 2139095039 hints [1040187392] given"
 ENVS = (
@@ -76,7 +77,9 @@ def attention(
     if "window" in flags:
         options = {"envs": WINDOWS, "few": FEW_WINDOWS} | options
     text = f"{text} scale {scale} {flags}".rstrip()
-    results = [f"b x {heads} x s x {width} x T", *([f"b x {heads} x s x S"] * ("log_sums" in flags))]
+    quantised = "result_scale" in flags or "largest" in flags
+    results = [f"b x {heads} x s x {width} x {'f8E4M3FN' if quantised else 'T'}"]
+    results += [*([f"b x {heads} x s x S"] * ("log_sums" in flags)), *([f"b x {heads} x s x f32"] * ("largest" in flags))]
     if scores:
         what = scores_of(scores, heads, f"(l + {then})" if then else "l")
         text += what.text([f"%{names[len(operands) - 3 + i]}" for i in range(len(what.operands))])
@@ -133,6 +136,20 @@ ATTENTION = Spec(
     ),
     CLOSE, DIMS, ENVS, FEW,
 )  # fmt: skip
+
+NUMBERS = Spec(
+    "attention",
+    (
+        attention("one-scale", "causal result_scale 0.0078125", heads=6),
+        attention("row-scales", "largest 448.0 least 1e-30", mask="b x 1 x 1 x l x T"),
+        attention("row-scales-log-sums", "causal log_sums largest 448.0 least 1e-30", scores="bias", offset=1),
+        attention("row-scales-blind", "nan_rows largest 448.0 least 1e-30", scores="hidden", envs=BLIND, few=BLIND),
+        attention("row-scales-view", "largest 448.0 least 1e-30", strides={3: ("3*s*d", "d", "3*d", "1"), 4: ("3*s", "1", "3")}),
+    ),
+    QUANTISED, DIMS, ENVS, FEW, ("f16", "bf16", "f32"),
+    without={"cpu": "a CPU has no kernel for it, and no pass makes it there", "graphs": "it jumps where a quotient is nearly a tie"},
+)  # fmt: skip
+"""Results of 8 bits with a scale."""
 
 RAGGED_DIMS = "b = 0 to 4, s = 8 to 400, l = 8 to 400, d = 1 to 80, num = 1 to 2139095039 hints [1040187392] given"
 RAGGED_ENVS = (
@@ -195,4 +212,4 @@ RAGGED = Spec(
     without={"graphs": "lengths, pages and offsets must fit, which random inputs do not"},
 )  # fmt: skip
 
-SPECS = (ATTENTION, RAGGED)
+SPECS = (ATTENTION, NUMBERS, RAGGED)

@@ -128,3 +128,5 @@ ATTENTION = Tolerance(
     gpu_floor={"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 3e-14},
 )
 """Scores reach a few tens, so their rounding alone changes the weights by some 1e-6; tensor cores round the weights."""
+QUANTISED_ATTENTION = replace(ATTENTION, ulps=dict.fromkeys(("f16", "bf16", "f32"), 1.1))
+"""A value that is nearly a tie may become either of its neighbours in 8 bits."""

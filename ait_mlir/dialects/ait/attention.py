@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, i32, i64
-from xdsl.ir import Region, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f32, i32, i64
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -23,7 +24,7 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.bits import known_number
-from ait_mlir.dialects.ait.dtypes import compute_type, is_float
+from ait_mlir.dialects.ait.dtypes import compute_type, is_byte, is_float, is_float8
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -75,12 +76,18 @@ class AttentionOp(Cost, PureOp):
     With `log_sums` there is a second result, the logarithm of the sum of the exponentials of the changed and masked
     scores that a row sees: [B, H, S], f32, or f64 if q is f64; -inf for a row that sees no column.
 
+    With `result_scale` the result has numbers of 8 bits, as `ait.quantize` makes them with this scale. With `largest`
+    and `least` each row of a head has a scale of its own: its largest magnitude divided by `largest`, at least `least`.
+    These scales are the last result, [B, H, S] of f32.
+
     Keys and values may have a second piece, `then`, of equal length for both. Its rows follow those of k and v, and L
     is the total length. A cache and the rows of a new token then need no concatenation.
 
     ```mlir
     %o = ait.attention %q, %k, %v mask %m scale 0.125 causal window 128 : !ait.tensor<batch x 12 x seq x 64 x f16>
     %p = ait.attention %q, %k, %v then %k1, %v1 scale 0.125 causal : !ait.tensor<batch x 12 x 1 x 64 x f16>
+    %n, %s = ait.attention %q, %k, %v scale 0.125 largest 448.0 least 1e-30
+      : !ait.tensor<batch x 12 x seq x 64 x f8E4M3FN>, !ait.tensor<batch x 12 x seq x f32>
     %r, %l = ait.attention %q, %k, %v scale 0.125 log_sums scores(%bias) {
     ^bb0(%score: f32, %0: f32):
       %1 = ait.add %score, %0 : f32
@@ -101,6 +108,9 @@ class AttentionOp(Cost, PureOp):
         Flag("no_softmax"),
         Flag("log_sums"),
         Flag("nan_rows"),
+        Prop("result_scale", NUMBER, optional=True),
+        Prop("largest", NUMBER, optional=True),
+        Prop("least", NUMBER, optional=True),
         RegionClause("score_operands", "scores", optional=True),
     )
     WORK: ClassVar[int] = 5
@@ -117,6 +127,9 @@ class AttentionOp(Cost, PureOp):
     no_softmax = opt_prop_def(UnitAttr)
     log_sums = opt_prop_def(UnitAttr)
     nan_rows = opt_prop_def(UnitAttr)
+    result_scale = opt_prop_def(FloatAttr)
+    largest = opt_prop_def(FloatAttr)
+    least = opt_prop_def(FloatAttr)
     output = result_def(TensorType)
     sums = var_result_def(TensorType)
     change = opt_region_def()
@@ -174,6 +187,14 @@ class AttentionOp(Cost, PureOp):
         """The second pieces of k and v; None without them."""
         own = self.own_operands
         return (own[3], own[4]) if len(own) >= 5 else None
+
+    @property
+    def quantises(self) -> bool:
+        """Whether the result has numbers of 8 bits with a scale."""
+        return self.result_scale is not None or self.largest is not None
+
+    def computed_values(self) -> Sequence[SSAValue]:
+        return (*self.operands, *self.results[int(self.quantises) :])
 
     @property
     def length(self) -> Expr:
@@ -245,12 +266,35 @@ class AttentionOp(Cost, PureOp):
             if not is_float(m.element_type):
                 raise self.fail(f"the mask is added and must be floating-point, got {m.element_type}")
         self._check_scores(q)
-        found = [TensorType.get((*q.dims[:3], v.dims[3]), q.element_type)]
+        found = [TensorType.get((*q.dims[:3], v.dims[3]), self._result_element(q))]
         if self.log_sums is not None:
             found.append(TensorType.get(q.dims[:3], compute_type(q.element_type)))
+        if self.largest is not None:
+            found.append(TensorType.get(q.dims[:3], f32))
         if len(found) != len(self.results):
-            raise self.fail(f"has {len(self.results)} results, expected {len(found)}: `log_sums` asks for the second")
+            raise self.fail(
+                f"has {len(self.results)} results, expected {len(found)}: `log_sums` and `largest` ask for one each"
+            )
         return found
+
+    def _result_element(self, q: TensorType) -> Attribute:
+        """The element type of the result: that of q, or of the numbers of 8 bits."""
+        if (self.largest is None) != (self.least is None):
+            raise self.fail("needs both `largest` and `least`, which make the scale of a row")
+        if not self.quantises:
+            return q.element_type
+        if self.result_scale is not None and self.largest is not None:
+            raise self.fail("has a `result_scale`, so `largest` and `least` make no scales of rows; leave these out")
+        for name in ("result_scale", "largest", "least"):
+            number = getattr(self, name)
+            if number is not None and not 0 < number.value.data < math.inf:
+                raise self.fail(f"{name} is {number.value.data}, expected a finite number above 0")
+        element = self.expect_tensor(self.output, "the result").element_type
+        if not (is_float8(element) or is_byte(element)):
+            raise self.fail(f"the result has element type {element}, expected i8, ui8, f8E4M3FN or f8E5M2 with a scale")
+        if compute_type(q.element_type) != f32:
+            raise self.fail(f"q has element type {q.element_type}, expected f16, bf16 or f32 for numbers of 8 bits")
+        return element
 
     def _check_scores(self, q: TensorType) -> None:
         if not self.changes_scores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import f32, f64
 
@@ -25,6 +25,8 @@ from ait_mlir.lowering.target import HOPPER
 
 LARGEST_HEAD, LARGEST_TF32 = 256, 128
 """The most columns of q, k and v on the tensor cores; and for f32, whose fragments take twice the registers."""
+LARGEST_QUANTISED = 128
+"""The most columns of a head that plain arithmetic stores in 8 bits: a row has one scale, and is read at once."""
 SIMT_DEPTHS = (256, 128, 64, 32)
 """Choices for the most columns that plain arithmetic reads at once: the first that fits in shared memory is used."""
 SIMT_RATE, CPU_RATE = 8e12, 80e9
@@ -61,7 +63,7 @@ def accepts_strides(op: AttentionOp, position: int, strides: Strides, scope: Sco
     """Whether kernels take these strides: columns are contiguous, rows begin at multiples of `multiple`."""
     if is_score_operand(op, position):
         return reads_whole_lines(op, position, strides)
-    if position == len(op.operands) + 1:  # the logarithms of sums
+    if position > len(op.operands):  # the logarithms of sums, and scales
         return True
     return strides[-1].as_int() == 1 and all(scope.divisible(s, multiple) for s in strides[:-1])
 
@@ -156,11 +158,12 @@ class AttentionCall:
         if op.log_sums is not None:
             log_sums += f"{outs[1].name}, {launch.cpp(*outs[1].strides)}"
         definition, scores = _scores(launch)
+        result = f"ait::{place}::Heads<{element_type(element)}>{{}}" if op.quantises else heads_of(outs[0], "")
         return AttentionCall(
             definition,
             f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}{flags}}}",
             ", ".join(heads_of(arg, "const ") for arg in ins[:3]),
-            heads_of(outs[0], ""),
+            result,
             scores,
             log_sums + "}",
             tuple(pieces),
@@ -172,6 +175,22 @@ class AttentionCall:
         text = ", ".join(parts)
         body = f"return ait::{launch.place}::{call}({text});\n"
         return Emission(("ait/math.h", launch.header(header)), self.definition, body)
+
+
+def number_rows(launch: Launch[AttentionOp]) -> str | None:
+    """The C++ value that tells a kernel how to store the rows of the result in 8 bits; None if they stay floats."""
+    op, outs, place = launch.op, launch.outs, launch.place
+    if not op.quantises:
+        return None
+    element = element_type(outs[0].type.element_type)
+    heads = f"ait::{place}::Heads<{element}>{{{outs[0].name}, {launch.cpp(*outs[0].strides[:3])}}}"
+    numbers = [launch.number(n, f32) for n in (op.result_scale, op.largest, op.least) if n is not None]
+    fields = f"{heads}, {numbers[0]}"
+    if op.largest is not None:
+        scales = f"ait::{place}::LogSums<float>{{{outs[-1].name}, {launch.cpp(*outs[-1].strides)}}}"
+        fields = f"{heads}, 0.0f, {numbers[0]}, {numbers[1]}, {scales}"
+    by_row = str(op.largest is not None).lower()
+    return f"ait::{place}::NumberRows<{element}, {by_row}>{{{fields}}}"
 
 
 def _scores(launch: Launch[AttentionOp]) -> tuple[str, str]:
@@ -259,8 +278,16 @@ class AttentionKernel(Kernel[AttentionOp]):
     name = "attention"
     ops = (AttentionOp,)
     one_instance = True
+    numbers_on_tensor_cores: ClassVar[bool] = False
+    """Whether the kernel for tensor cores also stores results of 8 bits with a scale."""
+
+    def takes_numbers(self, op: AttentionOp, target: Target) -> bool:
+        """Whether the kernel stores the result in 8 bits with a scale: plain arithmetic does, of whole heads."""
+        return target.is_gpu and op.then is None and self.head_size(op, scope_of(op)) <= LARGEST_QUANTISED
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
+        if op.quantises and not self.takes_numbers(op, target):
+            return False
         (batch, heads, rows), cols, _, _ = sizes_of(op)
         scope = scope_of(op)
         if any(scope.bounds(e)[1] > 2**31 - 1 for e in (batch, heads, rows, cols)):
@@ -273,12 +300,14 @@ class AttentionKernel(Kernel[AttentionOp]):
         return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
+        if op.quantises and not self.numbers_on_tensor_cores:
+            return False
         largest = LARGEST_HEAD if _bytes(op) == 2 else LARGEST_TF32
         return on_mma(op, target) and self.head_size(op, scope_of(op)) <= largest
 
     def has_parts(self, op: AttentionOp, target: Target) -> bool:
         """Whether the tensor cores can multiply f32 that must not be rounded, in parts of TF32."""
-        exact = tensor_type(op.q).element_type == f32 and keeps_f32(op, target)
+        exact = tensor_type(op.q).element_type == f32 and keeps_f32(op, target) and not op.quantises
         return exact and target.has("mma") and self.head_size(op, scope_of(op)) <= LARGEST_TF32
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
@@ -372,7 +401,9 @@ class AttentionKernel(Kernel[AttentionOp]):
                 call = f"attention_simt<{simt_tile(size, ins[0].type, target)}, {flags}>"
         else:
             call = f"attention<{causal}>"
-        return AttentionCall.of(launch).emission(launch, "attention", call)
+        rows = number_rows(launch)
+        more = "" if rows is None else f"ait::gpu::OnePiece{{}}, {rows}"
+        return AttentionCall.of(launch).emission(launch, "attention", call, more)
 
 
 KERNELS = (AttentionKernel(),)

@@ -49,7 +49,7 @@ class CudnnAttention(Kernel[AttentionOp]):
     def matches(self, op: AttentionOp, target: Target) -> bool:
         if target.kind != "cuda" or op.then is not None or op.changes_scores:
             return False
-        if op.log_sums is not None or op.no_softmax is not None:
+        if op.log_sums is not None or op.no_softmax is not None or op.quantises:
             return False
         q, k, v = _type(op.q.type), _type(op.k.type), _type(op.v.type)
         scope = scope_of(op)

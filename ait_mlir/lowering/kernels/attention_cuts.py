@@ -59,6 +59,7 @@ def _is_plain(op: AttentionOp) -> bool:
     return (
         all(flag is None for flag in flags)
         and not op.changes_scores
+        and not op.quantises
         and known_number(op.scale) is not None
         and scope.equal(heads, kv.dims[1])
         and scope.positive(op.length)  # a row that sees no column is 0, the softmax of none is nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
@@ -18,6 +19,7 @@ from ait_mlir.lowering.kernels.attention import (
     accepts_strides,
     is_changed,
     is_score_operand,
+    number_rows,
     sizes_of,
 )
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -149,6 +151,10 @@ class HopperAttention(AttentionKernel):
     """wgmma, bulk tensor copies, a persistent grid on sm_90a; one group's softmax overlaps another group's products."""
 
     provider = "hopper"
+    numbers_on_tensor_cores: ClassVar[bool] = True
+
+    def takes_numbers(self, op: AttentionOp, target: Target) -> bool:
+        return True
 
     def matches(self, op: AttentionOp, target: Target) -> bool:
         if not super().matches(op, target) or not target.has("wgmma", "bulk_copies"):
@@ -160,7 +166,7 @@ class HopperAttention(AttentionKernel):
             and op.then is None
             and self.head_size(op, scope) <= LARGEST_HEAD
             and scope.divisible(depth, 8)
-            and scope.divisible(width, 8)
+            and scope.divisible(width, 16 if op.quantises else 8)
             and bool(tiles_for(op, self.depth(op)))
         )
 
@@ -200,7 +206,8 @@ class HopperAttention(AttentionKernel):
         return Terms(first, work, str(tile.depth))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        return accepts_strides(op, position, strides, scope, 8)
+        whole = op.quantises and position == len(op.operands)
+        return accepts_strides(op, position, strides, scope, 16 if whole else 8)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         tile = FlashTile.of(config, tiles_for(op, self.depth(op))[0])
@@ -215,7 +222,8 @@ class HopperAttention(AttentionKernel):
         tile = FlashTile.of(launch.config, tiles_for(op, self.depth(op))[0])
         flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
         call = f"attention_hopper<{tile.cpp}, {flags}>"
-        return AttentionCall.of(launch).emission(launch, "attention_hopper", call)
+        rows = number_rows(launch)
+        return AttentionCall.of(launch).emission(launch, "attention_hopper", call, "" if rows is None else f"0, {rows}")
 
 
 KERNELS = (HopperAttention(),)

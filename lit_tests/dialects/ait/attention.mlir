@@ -89,3 +89,18 @@ ait.graph @weights(%q: !ait.tensor<b x 4 x s x 64 x f16>) dims {b = 0 to 4, s = 
   ait.output "y" %0 : !ait.tensor<b x 4 x s x 64 x f16>
   ait.output "z" %2 : !ait.tensor<b x 4 x s x 64 x f16>
 }
+
+// Results of 8 bits: one scale for all values, or one for each row of a head, which is the last result.
+// CHECK-LABEL: ait.graph @numbers
+ait.graph @numbers(%q: !ait.tensor<b x 4 x s x 64 x bf16>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: %n = ait.attention %q, %q, %q scale 0.125 causal result_scale 0.5 : !ait.tensor<b x 4 x s x 64 x i8>
+  // CHECK: %m, %l, %t = ait.attention %q, %q, %q scale 0.125 log_sums largest 448.0 least 0.25 : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>, !ait.tensor<b x 4 x s x f32>, !ait.tensor<b x 4 x s x f32>
+  // GENERIC: <{scale = 1.250000e-01 : f64, causal, result_scale = 5.000000e-01 : f64}>
+  // GENERIC: <{scale = 1.250000e-01 : f64, log_sums, largest = 4.480000e+02 : f64, least = 2.500000e-01 : f64}>
+  %n = ait.attention %q, %q, %q scale 0.125 causal result_scale 0.5 : !ait.tensor<b x 4 x s x 64 x i8>
+  %m, %l, %t = ait.attention %q, %q, %q scale 0.125 log_sums largest 448.0 least 0.25 : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>, !ait.tensor<b x 4 x s x f32>, !ait.tensor<b x 4 x s x f32>
+  ait.output "n" %n : !ait.tensor<b x 4 x s x 64 x i8>
+  ait.output "m" %m : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>
+  ait.output "l" %l : !ait.tensor<b x 4 x s x f32>
+  ait.output "t" %t : !ait.tensor<b x 4 x s x f32>
+}

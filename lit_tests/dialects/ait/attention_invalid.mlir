@@ -253,14 +253,14 @@ ait.graph @packed_length(%x: !ait.tensor<1 x 4 x 9 x 8 x f16>, %q: !ait.tensor<2
 // -----
 
 ait.graph @sums_without_flag(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
-  // expected-error @below {{ait.attention: has 2 results, expected 1: `log_sums` asks for the second}}
+  // expected-error @below {{ait.attention: has 2 results, expected 1: `log_sums` and `largest` ask for one each}}
   %0, %1 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>, !ait.tensor<2 x 1 x 4 x f32>
 }
 
 // -----
 
 ait.graph @flag_without_sums(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
-  // expected-error @below {{ait.attention: has 1 results, expected 2: `log_sums` asks for the second}}
+  // expected-error @below {{ait.attention: has 1 results, expected 2: `log_sums` and `largest` ask for one each}}
   %0 = ait.attention %q, %q, %q scale 1.0 log_sums : !ait.tensor<2 x 1 x 4 x 8 x f16>
 }
 
@@ -324,4 +324,81 @@ ait.graph @mask_without_softmax(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>, %m: !ait.t
 ait.graph @sums_without_softmax(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
   // expected-error @below {{ait.attention: has no softmax, so there are no sums of exponentials}}
   %0, %1 = ait.attention %q, %q, %q scale 1.0 no_softmax log_sums : !ait.tensor<2 x 1 x 4 x 8 x f16>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @largest_alone(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: needs both `largest` and `least`, which make the scale of a row}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 largest 448.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @least_alone(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: needs both `largest` and `least`, which make the scale of a row}}
+  %0 = ait.attention %q, %q, %q scale 1.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @two_scales(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has a `result_scale`, so `largest` and `least` make no scales of rows; leave these out}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 result_scale 1.0 largest 448.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @scale_of_0(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: result_scale is 0.0, expected a finite number above 0}}
+  %0 = ait.attention %q, %q, %q scale 1.0 result_scale 0.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @least_infinite(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: least is inf, expected a finite number above 0}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 largest 448.0 least inf : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @largest_negative(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: largest is -448.0, expected a finite number above 0}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 largest -448.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x f32>
+}
+
+// -----
+
+ait.graph @half_with_a_scale(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: the result has element type f16, expected i8, ui8, f8E4M3FN or f8E5M2 with a scale}}
+  %0 = ait.attention %q, %q, %q scale 1.0 result_scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @double_with_a_scale(%q: !ait.tensor<2 x 1 x 4 x 8 x f64>) {
+  // expected-error @below {{ait.attention: q has element type f64, expected f16, bf16 or f32 for numbers of 8 bits}}
+  %0 = ait.attention %q, %q, %q scale 1.0 result_scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @without_scales(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has 1 results, expected 2: `log_sums` and `largest` ask for one each}}
+  %0 = ait.attention %q, %q, %q scale 1.0 largest 448.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @bytes_without_a_scale(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: cannot compute in f8E4M3FN, which only stores values}}
+  %0 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @scales_of_another_shape(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: result 1 is !ait.tensor<2 x 1 x 4 x 1 x f32>, expected !ait.tensor<2 x 1 x 4 x f32>}}
+  %0, %1 = ait.attention %q, %q, %q scale 1.0 largest 448.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x 1 x f32>
 }

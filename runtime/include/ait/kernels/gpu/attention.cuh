@@ -11,6 +11,7 @@
 #include "ait/gpu/gpu.h"
 #include "ait/kernels/attention_window.h"
 #include "ait/kernels/gpu/attention_scores.cuh"
+#include "ait/math.h"
 #include "ait/types.h"
 
 namespace ait::gpu {
@@ -32,6 +33,34 @@ struct LogSums {
     if (data != nullptr) data[at_batch * batch + at_head * head + at_row * row] = value;
   }
 };
+
+/// @brief The rows of the result are rounded to their type, and nothing else.
+struct PlainRows {};
+
+/// @brief The rows of the result become numbers of 8 bits, divided by a scale.
+/// @tparam kByRow whether each row of a head has a scale of its own, its largest magnitude divided by `largest`, and at least `least`
+template <class D, bool kByRow>
+struct NumberRows {
+  Heads<D> o;
+  float scale;                 ///< of all rows, unless `kByRow`
+  float largest = 0, least = 0;
+  LogSums<float> scales = {};  ///< where the scales of rows go
+
+  /// @brief The scale of a row. @param most its largest magnitude
+  __device__ __forceinline__ float of_row(float most) const { return kByRow ? ait::max(most / largest, least) : scale; }
+  /// @brief The number of a value, to the nearest one, within the range of the type.
+  static __device__ __forceinline__ D number(float value, float scale) {
+    if constexpr (is_float8<D>) {
+      constexpr float kMost = std::is_same_v<D, float8_e4m3fn> ? 448.f : 57344.f;
+      return convert<D>(ait::clamp(value / scale, -kMost, kMost));
+    } else {
+      return ait::cast<D>(ait::round(value / scale));
+    }
+  }
+};
+
+template <class W>
+inline constexpr bool stores_numbers = !std::is_same_v<W, PlainRows>;
 
 /// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
 struct AttentionShape {

@@ -37,7 +37,8 @@ struct FlashTile {
 };
 
 /// @brief The arguments of `attention_hopper_kernel`. @tparam Q which sequences there are: `WholeSequences` or `RaggedSequences`
-template <class T, class S, class Q>
+/// @tparam W what the rows of the result become: `PlainRows`, or of whole sequences `NumberRows`
+template <class T, class S, class Q, class W = PlainRows>
 struct FlashArgs {
   CUtensorMap q_map, k_map, v_map;
   AttentionArgs<T, S> attention;
@@ -46,6 +47,7 @@ struct FlashArgs {
   int row_tiles, tiles;    ///< of a head; of all heads
   int section;             ///< heads whose tiles are worked on side by side, longest first
   bool q_heads, q_batches, k_heads, k_batches, v_heads, v_batches;  ///< whether each head or batch has rows of its own
+  W numbers;
 };
 
 /// @brief Which rows of which head a tile is: those with the most columns under a causal mask first.
@@ -175,21 +177,28 @@ struct FlashRows {
     for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
   }
 
-  /// Writes the two rows from `row` on, 16 bytes a lane. @param unit what a score was multiplied by on its way to a power of two
+  /// Adds up the sums of the lanes of row `r` of two, and gives what its weighted sums are multiplied by.
+  /// @param unit what a score was multiplied by on its way to a power of two
+  __device__ __forceinline__ float finish(const AttentionArgs<T, S>& args, const FlashPlace& place, int row, int r, float unit) {
+    sum[r] += shuffle_xor(sum[r], 1);
+    sum[r] += shuffle_xor(sum[r], 2);
+    if (S::kSoftmax && threadIdx.x % 4 == 0 && row + 8 * r < args.rows) {
+      args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
+    }
+    return args.share(sum[r]);
+  }
+
+  /// Writes the two rows from `row` on, 16 bytes a lane.
   template <bool kRagged>
-  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashSequence& seq, const FlashPlace& place, int row, float unit) {
+  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashSequence& seq, const FlashPlace& place, int row, float unit,
+                                        const PlainRows&) {
     T* to = args.o.data + seq.batch * args.o.batch + place.head * args.o.head;
     if constexpr (kRagged) to += seq.row_at * args.o.row;
     const int lane = int(threadIdx.x) % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      sum[r] += shuffle_xor(sum[r], 1);
-      sum[r] += shuffle_xor(sum[r], 2);
-      const float scale = args.share(sum[r]);
+      const float scale = finish(args, place, row, r, unit);
       const bool is_zero = kRagged && (row + 8 * r < seq.seeing || row + 8 * r >= seq.sight.rows);
-      if (S::kSoftmax && lane == 0 && row + 8 * r < args.rows) {
-        args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
-      }
 #pragma unroll
       for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
         uint32_t words[4];
@@ -202,6 +211,45 @@ struct FlashRows {
         const int col = block * 32 + lane * 8;
         if (row + 8 * r < seq.limit && col < args.width) {
           *reinterpret_cast<uint4*>(to + int64_t(row + 8 * r) * args.o.row + col) = make_uint4(words[0], words[1], words[2], words[3]);
+        }
+      }
+    }
+  }
+
+  /// Writes the numbers of the two rows from `row` on, 8 bytes a lane, and their scales. Columns that do not exist are 0.
+  template <bool kRagged, class D, bool kByRow>
+  __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashSequence& seq, const FlashPlace& place, int row, float unit,
+                                        const NumberRows<D, kByRow>& numbers) {
+    static_assert(!kRagged && sizeof(D) == 1, "whole sequences become numbers of 8 bits");
+    D* const to = numbers.o.data + place.batch * numbers.o.batch + place.head * numbers.o.head;
+    const int lane = int(threadIdx.x) % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float share = finish(args, place, row, r, unit);
+      float most = 0.f;
+      if constexpr (kByRow) {
+#pragma unroll
+        for (int i = 0; i < kOut / 4; ++i)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) most = ait::max(most, ait::abs(out[i * 4 + 2 * r + e] * share));
+        most = ait::max(most, shuffle_xor(most, 1));
+        most = ait::max(most, shuffle_xor(most, 2));
+      }
+      const float scale = numbers.of_row(most);
+      if (kByRow && lane == 0 && row + 8 * r < seq.limit) numbers.scales.store(place.batch, place.head, row + 8 * r, scale);
+#pragma unroll
+      for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
+        uint32_t words[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int i = block * 16 + j * 4 + 2 * r;
+          const auto first = bit_cast<uint8_t>(numbers.number(out[i] * share, scale)), second = bit_cast<uint8_t>(numbers.number(out[i + 1] * share, scale));
+          words[j] = uint32_t(first) | uint32_t(second) << 8;
+        }
+        transpose_words(words);
+        const int col = block * 32 + lane * 8;
+        if (row + 8 * r < seq.limit && col < args.width) {
+          *reinterpret_cast<uint2*>(to + int64_t(row + 8 * r) * numbers.o.row + col) = make_uint2(words[0] | words[1] << 16, words[2] | words[3] << 16);
         }
       }
     }

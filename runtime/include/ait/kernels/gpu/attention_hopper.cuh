@@ -20,8 +20,8 @@
 namespace ait::gpu {
 
 /// @brief softmax(changed(q @ k^T * scale)) @ v, or without the softmax. Grid: any; block: Tile::kThreads. At least one row, column, and column of each head.
-template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q>
-__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S, Q> args) {
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q, class W>
+__global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S, Q, W> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
   constexpr float kLog2e = S::kSoftmax ? 1.44269504088896341f : 1.f;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         release(v_empty + v_place.stage * 8);
         v_place.next();
       }
-      rows.template store<Q::kRagged>(attention, seq, place, my_row, scale);
+      rows.template store<Q::kRagged>(attention, seq, place, my_row, scale, args.numbers);
     } while (turns.next(args, place));
     if (group == 0) take_turn();  // the last turn that was passed
   }
@@ -242,10 +242,10 @@ inline constexpr int64_t kShareOfL2 = 32 << 20;
 
 /// @brief Launches `attention_hopper_kernel` on `batch` batches. @param row_tiles of a head
 /// @param section heads whose tiles are worked on side by side, longest first; 0: what is even
-template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q>
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q, class W = PlainRows>
 int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const AttentionArgs<T, S>& attention, const Q& sequences, int64_t batch,
-                     int64_t row_tiles, int section) {
-  FlashArgs<T, S, Q> args{{}, {}, {}, attention, sequences, int(batch), int(row_tiles), int(row_tiles * shape.heads * batch), section > 0 ? section : 1};
+                     int64_t row_tiles, int section, const W& numbers = {}) {
+  FlashArgs<T, S, Q, W> args{{}, {}, {}, attention, sequences, int(batch), int(row_tiles), int(row_tiles * shape.heads * batch), section > 0 ? section : 1};
   const int sms = multiprocessors();
   if (kCausal && !kWindow && section <= 0) {
     const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group, instances = shape.heads * batch;
@@ -253,6 +253,7 @@ int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const Atte
                                  int(most < instances ? most : instances), sms});
   }
   const Heads<const T>&q = attention.q, &k = attention.k, &v = attention.v;
+  args.numbers = numbers;
   args.q_heads = q.head != 0, args.q_batches = q.batch != 0;
   args.k_heads = k.head != 0, args.k_batches = k.batch != 0;
   args.v_heads = v.head != 0, args.v_batches = v.batch != 0;
@@ -266,7 +267,7 @@ int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const Atte
   config.block = dim3(Tile::kThreads);
   config.shared_bytes = Tile::kSharedBytes;
   config.dependent = true;
-  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T, S, Q>, args);
+  return launch(ctx, config, attention_hopper_kernel<Tile, kCausal, kWindow, T, S, Q, W>, args);
 }
 
 /// @brief Whether the copy engine can read q, k and v, the result can be written 16 bytes at a time, and tiles can be counted.
@@ -277,16 +278,18 @@ inline bool fits_flash(const AttentionShape& shape, const AttentionArgs<T, S>& a
 
 /// @brief Attention of half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no multiple of 8, or a
 /// size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; scores that are not changed have a `scale` above 0.
-template <class Tile, bool kCausal, bool kWindow, class T, class S>
+/// @param numbers what is written in place of `o`, or `PlainRows`
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class W = PlainRows>
 int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                         const S& scores, const LogSums<float>& log_sums = {}, int section = 0) {
+                         const S& scores, const LogSums<float>& log_sums = {}, int section = 0, const W& numbers = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
-  const AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums);
+  AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums);
+  if constexpr (stores_numbers<W>) args.result_aligned = heads_aligned(numbers.o);
   const int64_t row_tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
   if (!fits_flash(shape, args, row_tiles * shape.heads * shape.batch)) {
-    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums);
+    return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums, OnePiece{}, numbers);
   }
-  return launch_flash<Tile, kCausal, kWindow>(ctx, shape, args, WholeSequences{}, shape.batch, row_tiles, section);
+  return launch_flash<Tile, kCausal, kWindow>(ctx, shape, args, WholeSequences{}, shape.batch, row_tiles, section, numbers);
 }
 
 }  // namespace ait::gpu

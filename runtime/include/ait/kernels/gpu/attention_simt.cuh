@@ -35,9 +35,10 @@ __device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0
 
 /// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
 /// @tparam Rows,KvRows where the rows of q and those of k and v lie: `at(row)`
-template <class Tile, bool kCausal, bool kWindow, class T, class S, class Rows, class KvRows>
+/// @param numbers what is written in place of the rows, or `PlainRows`; rows with a scale have at most `Tile::kDepth` columns
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Rows, class KvRows, class W = PlainRows>
 __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& args, const Rows& q, const KvRows& k, const KvRows& v, T* o,
-                                                    int row0, int first_row, int64_t head, int64_t batch) {
+                                                    int row0, int first_row, int64_t head, int64_t batch, const W& numbers = {}) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
   constexpr bool kSoftmax = S::kSoftmax;
@@ -117,9 +118,26 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
     }
     if (begin + Tile::kDepth >= args.width) allow_next();
 
-    if (my_row < first_row || my_row >= args.rows) continue;
     const A scale_out = args.share(sum);
+    A most = A(0);
+    if constexpr (stores_numbers<W>) {  // all lanes of a team are here
+#pragma unroll
+      for (int i = 0; i < Tile::kDepth / kTeam; ++i) most = ait::max(most, ait::abs(out[i] * scale_out));
+#pragma unroll
+      for (int mask = 1; mask < kTeam; mask *= 2) most = ait::max(most, shuffle_xor(most, mask));
+    }
+    if (my_row < first_row || my_row >= args.rows) continue;
     if (member == 0 && begin == 0) args.log_sums.store(batch, head, my_row, top + ait::log(sum));
+    if constexpr (stores_numbers<W>) {
+      const float scale = numbers.of_row(float(most));
+      if (member == 0 && begin == 0) numbers.scales.store(batch, head, my_row, scale);
+      auto* const at = numbers.o.data + batch * numbers.o.batch + head * numbers.o.head + int64_t(my_row) * numbers.o.row + begin;
+#pragma unroll
+      for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
+        if (begin + i * kTeam + member < args.width) at[i * kTeam + member] = W::number(float(out[i] * scale_out), scale);
+      }
+      continue;
+    }
     T* const to = o + int64_t(my_row) * args.o.row + begin;
 #pragma unroll
     for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
@@ -128,20 +146,21 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
   }
 }
 
-template <class Tile, bool kCausal, bool kWindow, bool kTwo, class T, class S>
-__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, S> args) {
+template <class Tile, bool kCausal, bool kWindow, bool kTwo, class T, class S, class W>
+__global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const AttentionArgs<T, S> args, const W numbers) {
   wait_for_previous();
   const int64_t head = blockIdx.y, batch = blockIdx.z, kv = head / args.group;
   const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
   const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
   attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, args.o.data + batch * args.o.batch + head * args.o.head,
-                                                       int(blockIdx.x) * Tile::kRows, 0, head, batch);
+                                                       int(blockIdx.x) * Tile::kRows, 0, head, batch, numbers);
 }
 
 /// @brief Launches `attention_simt_kernel`. Heads may have any number of columns.
-template <class Tile, bool kCausal, bool kWindow, class T, class S, class Pieces = OnePiece>
+/// @param numbers what is written in place of `o`, of heads of at most `Tile::kDepth` columns, or `PlainRows`
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Pieces = OnePiece, class W = PlainRows>
 int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                       const S& scores, const LogSums<compute_t<T>>& log_sums = {}, Pieces pieces = {}) {
+                       const S& scores, const LogSums<compute_t<T>>& log_sums = {}, Pieces pieces = {}, const W& numbers = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   if (shape.heads > 65535 || shape.batch > 65535) return ctx.fail("attention: more than 65535 heads or batches");
   LaunchConfig config;
@@ -150,8 +169,8 @@ int32_t attention_simt(const Context& ctx, const AttentionShape& shape, Heads<co
   config.shared_bytes = uint32_t(Tile::template shared_bytes<compute_t<T>>());
   config.dependent = true;
   constexpr bool kTwo = !std::is_same_v<Pieces, OnePiece>;
-  return launch(ctx, config, attention_simt_kernel<Tile, kCausal, kWindow, kTwo, T, S>,
-                attention_args(shape, q, k, v, o, scores, log_sums, pieces));
+  return launch(ctx, config, attention_simt_kernel<Tile, kCausal, kWindow, kTwo, T, S, W>,
+                attention_args(shape, q, k, v, o, scores, log_sums, pieces), numbers);
 }
 
 }  // namespace ait::gpu
