@@ -203,10 +203,10 @@ def compared(a: Affine, b: Affine, predicate: str, dims: Shape) -> Mask | None:
         return None
 
 
-def lower_triangle(dims: Shape, diagonal: int) -> Affine:
+def lower_triangle(dims: Shape, diagonal: int | Expr) -> Affine:
     """The formula of the elements on and below a diagonal of the last two dims."""
     steps = (*(const(0) for _ in dims[:-2]), const(1), const(-1))
-    return Affine(dims, steps, const(diagonal))
+    return Affine(dims, steps, diagonal if isinstance(diagonal, Expr) else const(diagonal))
 
 
 def is_causal(formula: Affine) -> bool:

@@ -51,7 +51,7 @@ def _moved(w: Writer, value: Value, places: dict[int, Affine]) -> Value:
     return picked(w, w.full(value), indices, list(places), kept, dims)
 
 
-def triangle(w: Writer, x: Value, diagonal: int, lower: bool) -> Value:
+def triangle(w: Writer, x: Value, diagonal: int | Expr, lower: bool) -> Value:
     """The elements on a diagonal of the last two dims and on one side of it; the others become 0."""
     dims = dims_of(x)
     kept = lower_triangle(dims, diagonal)

@@ -225,6 +225,15 @@ class Expr:
     def __mod__(self, other: Expr | int) -> Expr:
         return OPERATORS["mod"].build([self, _expr(other)])
 
+    def __index__(self) -> int:
+        """The value of a constant; raises `DimError` for an expression of dims, also in `int()` and `float()`."""
+        if self._int is None:
+            raise DimError(f"{self} depends on dims, expected a number that is the same in each run")
+        return self._int
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
     def __str__(self) -> str:
         if self._text is None:
             self._text = _terms_text(self._terms)

@@ -13,7 +13,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.graph.binding import describe, number_of, rounded
 from ait_mlir.graph.device import checked_properties
 from ait_mlir.graph.enums import as_data_type, data_type, scalar_type
-from ait_mlir.graph.errors import GraphError, StepError, cudnnGraphNotSupportedError
+from ait_mlir.graph.errors import GraphArgumentError, GraphError, StepError, cudnnGraphNotSupportedError
 from ait_mlir.graph.handle import Handle, checked, default_device, ordinal_of
 from ait_mlir.graph.kernel_cache import checked_cache
 from ait_mlir.graph.layout import row_major
@@ -124,7 +124,7 @@ class GraphBuilder:
         """
         given = [t for t in (template, input, pyobj) if t is not None]
         if len(given) != 1:
-            raise TypeError(f"tensor_like() takes one tensor, got {len(given)}")
+            raise GraphArgumentError(f"tensor_like() takes one tensor, got {len(given)}")
         template = given[0]
         if isinstance(template, tensor):
             like = self.tensor(template.get_dim(), template.get_stride(), template.dtype, name=name)
@@ -220,7 +220,7 @@ class GraphBuilder:
             node.compute = self.compute_data_type
         order = _arguments(operation)
         if unknown := kwargs.keys() - {*order}:
-            raise TypeError(
+            raise GraphArgumentError(
                 f"{operation.name}() has no argument {', '.join(map(repr, sorted(unknown)))}; it has {', '.join(order)}"
             )
         self._take(node, kwargs)
@@ -239,18 +239,18 @@ class GraphBuilder:
             if value is not None:
                 node.inputs[port] = self._as_tensor(value, node.name, port)
             elif port not in operation.optional:
-                raise TypeError(f"{operation.name}() of node '{node.name}' needs the tensor {port!r}")
+                raise GraphArgumentError(f"{operation.name}() of node '{node.name}' needs the tensor {port!r}")
         for port in operation.lists:
             several = values.get(port)
             if not isinstance(several, list | tuple):
-                raise TypeError(f"{operation.name}() of node '{node.name}' needs {port!r}, a list of tensors")
+                raise GraphArgumentError(f"{operation.name}() of node '{node.name}' needs {port!r}, a list of tensors")
             node.lists[port] = [
                 self._as_tensor(v, node.name, f"{port}_{i}") for i, v in enumerate(cast("Sequence[Any]", several))
             ]
         for attribute, default in operation.attributes.items():
             value = values.get(attribute, default)
             if value is REQUIRED:
-                raise TypeError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
+                raise GraphArgumentError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
             if attribute in PORTS and value is not None and not isinstance(value, bool):
                 if isinstance(value, int | float) and math.isfinite(value):
                     node.inputs[attribute] = self._constant(f"{node.name}::{attribute}", float(value))
@@ -438,10 +438,10 @@ def _with_positional(operation: Operation, args: Sequence[Any], kwargs: dict[str
     if operation.positional:
         order = (*operation.tensors, *operation.positional)
     if len(args) > len(order):
-        raise TypeError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
+        raise GraphArgumentError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
     values = dict(zip(order, args, strict=False))
     if twice := values.keys() & kwargs.keys():
-        raise TypeError(f"{operation.name}() got {', '.join(sorted(twice))} twice")
+        raise GraphArgumentError(f"{operation.name}() got {', '.join(sorted(twice))} twice")
     return values | kwargs
 
 

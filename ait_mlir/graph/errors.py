@@ -25,6 +25,10 @@ class GraphError(_Remembered, ValueError):
     """The graph is wrong: dims, strides or data types that disagree, a UID twice, a cycle, no output."""
 
 
+class GraphArgumentError(GraphError, TypeError):
+    """A call has an argument of a wrong kind, or not those that it needs."""
+
+
 class StepError(_Remembered, RuntimeError):
     """A step was called before its required steps, or a graph was changed after it was lowered."""
 
@@ -35,4 +39,6 @@ def get_last_error_string() -> str:
     return getattr(_last, "message", "")
 
 
-__all__ = ["ArtifactError", "GraphError", "InputError", "StepError", "cudnnGraphNotSupportedError"]
+__all__ = [
+    "ArtifactError", "GraphArgumentError", "GraphError", "InputError", "StepError", "cudnnGraphNotSupportedError",
+]  # fmt: skip

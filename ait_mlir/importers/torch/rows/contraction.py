@@ -58,12 +58,12 @@ def addbmm(c: Call) -> Value:
 def _added(c: Call, y: SSAValue) -> SSAValue:
     """beta * self + alpha * y"""
     if c["alpha"] not in (None, 1):
-        y = c.w.mul(y, c.w.scalar(c["alpha"], c.element))
+        y = c.w.mul(y, c.w.number(c["alpha"], c.element))
     if c["beta"] == 0:
         return y
     bias = c.natural("self")
     if c["beta"] not in (None, 1):
-        bias = c.w.mul(bias, c.w.scalar(c["beta"], c.element))
+        bias = c.w.mul(bias, c.w.number(c["beta"], c.element))
     return c.w.add(y, bias)
 
 
