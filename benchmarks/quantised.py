@@ -5,8 +5,9 @@
     python -m benchmarks.quantised llama --device cpu --layers 1 --budget 0.2
 
 Weights and inputs are random. The examples that give the scales are one call at the smallest sizes, on the CPU. On a
-GPU each side runs in a CUDA graph. `error` is the RMSE against the results of f16, over their RMS; it is for finding
-faults, since random models have no accuracy to lose. `launches` are those of a run.
+GPU each side runs in a CUDA graph; torchao computes in bf16, which its scales by row need. `error` is the RMSE against
+the results of f16, over their RMS; it is for finding faults, since random models have no accuracy to lose. `launches`
+are those of a run.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ DASH = "-"
 
 
 def torchao_copy(recipe: str, peer: nn.Module) -> Any:
-    """A copy of the peer quantised by torchao with the recipe, compiled; None where it has no such recipe."""
+    """A copy of the peer in bf16 quantised by torchao with the recipe, compiled; None where it has no such recipe."""
     try:
         from torchao import quantization as ao
     except ImportError:
@@ -54,15 +55,18 @@ def torchao_copy(recipe: str, peer: nn.Module) -> Any:
     }
     if recipe not in configs:
         return None
-    made = copy.deepcopy(peer)
+    made = copy.deepcopy(peer).bfloat16()
     ao.quantize_(made, configs[recipe]())
     torch.compiler.reset()
     return torch.compile(made, dynamic=False)
 
 
 def compiled(imported: Imported, args: argparse.Namespace, title: str) -> CompiledModule:
-    options = CompileOptions(args.device, measure=args.measure, budget=args.tuning)
-    return build(imported, options, workdir=args.workdir / title)
+    options = CompileOptions(args.device, measure=args.measure, budget=args.tuning, without=args.without)
+    made = build(imported, options, workdir=args.workdir / title)
+    if args.keep:
+        made.save(args.workdir / f"{title}.ait")  # for benchmarks/launches.py
+    return made
 
 
 def run_of(made: CompiledModule, inputs: Sequence[torch.Tensor], device: str) -> tuple[Run, torch.Tensor]:
@@ -109,7 +113,8 @@ def measure_model(name: str, args: argparse.Namespace) -> list[list[str]]:
                 each()
             if theirs is not None:
                 try:
-                    runs["torchao"] = captured(lambda module=theirs, given=arguments: module(*given))
+                    halves = [t.bfloat16() if t.is_floating_point() else t for t in arguments]
+                    runs["torchao"] = captured(lambda module=theirs, given=halves: module(*given))
                 except Exception as error:  # a peer that cannot run is no reason to stop
                     print(f"torchao {recipe}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             with measure.alone(args.device):
@@ -140,6 +145,8 @@ def main() -> int:
     parser.add_argument("--recipes", type=recipes, default=FP8, help=f"default: {','.join(FP8)}")
     parser.add_argument("--batch", type=numbers, help="batch sizes, such as 1,32 (default: the model's own)")
     parser.add_argument("--layers", type=int, help="layers of the models (default: the model's own)")
+    parser.add_argument("--without", action="append", default=[], metavar="PASS", help="leave out a pass")
+    parser.add_argument("--keep", action="store_true", help="save the artifacts in WORKDIR")
     parser.add_argument("--device", choices=["cuda", "cpu"], default=detect_target().name())
     measure.add_options(parser)
     parser.add_argument("--budget", type=float, default=0.5, help="seconds for each time (default: %(default)s)")
