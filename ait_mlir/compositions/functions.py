@@ -304,7 +304,8 @@ def elu(w: Writer, x: SSAValue, alpha: Operand = 1.0, scale: Operand = 1.0, inne
 
 def celu(w: Writer, x: SSAValue, alpha: Operand = 1.0) -> SSAValue:
     """x above 0, else alpha * (exp(x / alpha) - 1) (arXiv:1704.07483)."""
-    return elu(w, x, alpha, inner=1 / alpha if isinstance(alpha, int | float) else w.div(1, _value(w, alpha, element_of(x))))
+    is_known = isinstance(alpha, int | float)
+    return elu(w, x, alpha, inner=1 / alpha if is_known else w.div(1, _value(w, alpha, element_of(x))))
 
 
 def _times(w: Writer, x: SSAValue, factor: Operand) -> SSAValue:

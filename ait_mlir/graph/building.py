@@ -438,7 +438,8 @@ def _with_positional(operation: Operation, args: Sequence[Any], kwargs: dict[str
     if operation.positional:
         order = (*operation.tensors, *operation.positional)
     if len(args) > len(order):
-        raise GraphArgumentError(f"{operation.name}() takes {len(order)} arguments, got {len(args)}: {', '.join(order)}")
+        wanted = f"takes {len(order)} arguments, got {len(args)}: {', '.join(order)}"
+        raise GraphArgumentError(f"{operation.name}() {wanted}")
     values = dict(zip(order, args, strict=False))
     if twice := values.keys() & kwargs.keys():
         raise GraphArgumentError(f"{operation.name}() got {', '.join(sorted(twice))} twice")

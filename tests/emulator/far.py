@@ -25,6 +25,8 @@ NO_RESERVE = 0x4000
 """`MAP_NORESERVE` of Linux."""
 MOST = 1 << 40
 """The most bytes of a reservation, and with it of a stride, for which the copy engine of a card takes no more."""
+MOST_OF_CASE = 1 << 45
+"""The most bytes of all reservations of a case; a process has 2^47 bytes of addresses."""
 
 
 def far_strides(arg: Arg, dim: int) -> list[Expr]:
@@ -44,16 +46,18 @@ def far_case(case: Case, kind: Kind, number: int) -> Case | None:
         return None
     kernel, _ = case.chosen(target)
     ins, outs = case.args()
-    found: dict[int, list[str]] = {}
+    found, reserved = dict[int, list[str]](), 0
     for i, arg in enumerate((*ins, *outs)):
         several = [d for d, e in enumerate(arg.type.dims) if any(e.evaluate(env) > 1 for env in case.envs)]
         if i >= len(case.op.operands) + len(case.op.results) or len(several) <= max(number, 1):
             continue
         strides = far_strides(arg, several[number])
-        if reserved_bytes(replace(arg, strides=tuple(strides)), case) > MOST:
+        size = reserved_bytes(replace(arg, strides=tuple(strides)), case)
+        if size > MOST or reserved + size > MOST_OF_CASE:
             continue
         if kernel.accepts(case.op, i, tuple(strides), scope_of(case.op)):
             found[i] = [str(s) for s in strides]
+            reserved += size
     if not found:
         return None
     far = copy.copy(case)

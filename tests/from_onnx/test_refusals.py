@@ -85,6 +85,11 @@ CASES: dict[str, tuple[Any, str]] = {
         "its inputs of shapes [4], [4], [4], do not fit the operator",
     ),
     "output": (model([RELU], outputs=["other"]), "other"),
+    "columns": (
+        model([node("GatherND", ["x", "i"], ["y"], "g")], [("x", FLOAT, [4, 4]), ("i", INT, [2, 1 << 31])]),
+        "the last dim of the indices is 2147483648, but there are 2 dims",
+    ),
+    "parts": (model([node("Split", ["x"], ["y"], "s", num_outputs=1 << 40)]), "num_outputs is 1099511627776, but"),
     "reshape": (
         model([node("Reshape", ["x", "s"], ["y"], "r")], [("x", FLOAT, ["n", 4]), ("s", INT, [2])]),
         "depends on the values of the input 's'",

@@ -176,6 +176,7 @@ CASES = {
     "arange_of_size": (lambda x: x * (torch.arange(x.shape[1]) + x.shape[0])[None, :, None], x3, True),
     "fills": (lambda x: x + torch.ones_like(x) + torch.full((x.shape[1], 8), 0.5) + torch.zeros(x.shape[1], 1), x3, True),
     "tril": (lambda x: torch.where(triangle(x), x[:, :, :1], -1.0) + torch.ones(3, 3).triu(1)[0, 1], x3, True),
+    "triangles_of_sizes": (lambda x: (torch.ones(x.shape[1], x.shape[0]).tril(x.shape[0] - x.shape[1]), x.triu(x.shape[1] - 3), torch.addmm(x[0], x[0] @ x[0].mT, x[0], beta=x.shape[0], alpha=x.shape[1]), F.celu(x, x.shape[1])), x3, True),
     "causal_additive": (lambda x: x[:, :, :1] + torch.full((x.shape[1], x.shape[1]), -5.0).triu(1), x3, True),
     "attention": (attention, lambda: (floats(2, 4, 5, 8),), ({0: B, 2: S},)),
     "attention_three_dims": (attention, x3, True),

@@ -19,8 +19,7 @@ from ait_mlir.dialects.ait.elementwise import BitXorOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.importers.onnx.call import Call, NotSupported, Result, Tensor, element_of, full
 from ait_mlir.importers.onnx.holders import HOLDERS, Held, Holder
-from ait_mlir.importers.onnx.known import Known, element_type
-from ait_mlir.importers.onnx.library import onnx
+from ait_mlir.importers.onnx.known import Known, element_type, name_of_type
 from ait_mlir.importers.onnx.rows.common import broadcast
 from ait_mlir.importers.onnx.rows.elementwise import converted
 from ait_mlir.importers.onnx.rows.quantized import dequantize_from, quantize_to
@@ -71,7 +70,7 @@ def translated(c: Call, row: Row) -> Result:
         made = _computed(c, wide, op, kinds, row)
     if made is None:
         kind = next((k for k in kinds if k is not None), None)
-        name = onnx.TensorProto.DataType.Name(int(c.attr(CONVERSIONS[op]) if kind is None else kind))
+        name = name_of_type(int(c.attr(CONVERSIONS[op]) if kind is None else kind))
         wanted = "FLOAT" if kind is not None and HOLDERS[kind].is_float else "INT64"
         raise NotSupported(f"tensors of {name} are not supported by it; cast them to {wanted} before")
     return made

@@ -73,6 +73,12 @@ def objects(tensor: Known) -> NDArray[Any]:
     return _objects(tensor.array.reshape(-1).tolist(), tensor.array.shape)
 
 
+def name_of_type(number: int) -> str:
+    """The name of a `TensorProto.DataType`; of an unknown one, the number."""
+    known = onnx.TensorProto.DataType
+    return known.Name(number) if number in known.values() else str(number)
+
+
 def element_type(number: int) -> Attribute:
     """The element type of a `TensorProto.DataType`; `NotSupported` for one that the dialect lacks."""
     try:

@@ -28,7 +28,7 @@ from ait_mlir.importers.onnx.forms import Form, flat, form_of, is_tensor, parts_
 from ait_mlir.importers.onnx.functions import bind_attributes, function_of
 from ait_mlir.importers.onnx.held import has_held, translated
 from ait_mlir.importers.onnx.holders import HOLDERS, Held, Holder, tensor_of
-from ait_mlir.importers.onnx.known import Known, element_type
+from ait_mlir.importers.onnx.known import Known, element_type, name_of_type
 from ait_mlir.importers.onnx.library import onnx
 from ait_mlir.importers.onnx.model import opset_of, prepared, read_model
 from ait_mlir.importers.onnx.rows import advice, row_named
@@ -395,7 +395,7 @@ class Importer:
                 if item.type.WhichOneof("value") == "tensor_type" and item.type.tensor_type.elem_type:
                     wanted = item.type.tensor_type.elem_type
                     if kind is not None and kind != wanted:
-                        names = (onnx.TensorProto.DataType.Name(n) for n in (kind, wanted))
+                        names = map(name_of_type, (kind, wanted))
                         raise NotSupported("it has elements of {}, but the model declares {}".format(*names))
                     declared = element_type(wanted) if kind is None else HOLDERS[kind].element
                     if (found := tensor_type(written).element_type) != declared:

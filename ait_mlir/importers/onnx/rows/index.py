@@ -77,7 +77,8 @@ def gather_nd(c: Call) -> Result:
         return view
     x, ids = c.tensor(0), c.tensor(1)
     dims, outer = tensor_type(x).dims, tensor_type(ids).dims[:-1]
-    indices, count = _columns(c, ids), tensor_type(ids).dims[-1].as_int() or 0
+    indices = _columns(c, ids, len(dims) - batch)
+    count = len(indices)
     rest = len(dims) - batch - count
     rank = len(outer)
     found = [_batch_index(c, outer, axis) for axis in range(batch)] + indices
@@ -123,12 +124,14 @@ def _formulas(c: Call) -> tuple[Affine, ...]:
     return (ids.without(len(ids.dims) - 1),)
 
 
-def _columns(c: Call, ids: SSAValue) -> list[SSAValue]:
-    """The columns of the last dim of indices."""
+def _columns(c: Call, ids: SSAValue, most: int) -> list[SSAValue]:
+    """The columns of the last dim of indices, which has an index for each of `most` dims at most."""
     *outer, count = tensor_type(ids).dims
     last, number = len(outer), count.as_int()
     if number is None:
         raise NotSupported(f"the last dim of the indices is {count}, expected a number")
+    if number > most:
+        raise NotSupported(f"the last dim of the indices is {number}, but there are {most} dims to index")
     return [c.w.reshape(c.w.slice(ids, last, i, 1), outer) for i in range(number)]
 
 
@@ -155,7 +158,7 @@ def scatter_nd(c: Call) -> SSAValue:
     """Slices written or combined at places that the last dim of the indices gives."""
     x, ids, values = c.tensor(0), c.tensor(1), c.tensor(2)
     rank = tensor_type(x).rank
-    indices = _columns(c, ids)
+    indices = _columns(c, ids, rank)
     count, outer = len(indices), tensor_type(ids).rank - 1
     rest = rank - count
     at = [c.w.reshape(i, (*tensor_type(i).dims, *(ONE for _ in range(rest)))) for i in indices]

@@ -225,7 +225,9 @@ def split(c: Call) -> Result:
         given = c.attr("split")
         sizes = c.exprs(1) if given is None else [const(n) for n in given]
     else:
-        count = c.attr("num_outputs", len(c.node.output))
+        count = len(c.node.output)
+        if (wanted := c.attr("num_outputs", count)) != count:
+            raise NotSupported(f"num_outputs is {wanted}, but it has {count} results")
         whole = as_number(dims[axis]) if not c.w.scope.divisible(dims[axis], count) else None
         if whole is None:
             sizes = [floordiv(dims[axis], const(count))] * count
