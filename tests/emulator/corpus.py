@@ -585,7 +585,7 @@ FAMILIES = {
     ),
     "hopper": Family(
         {"cuda": frozenset({"gemm_wgmma_kernel", "gemm_rotated_simt_kernel", "align_rows_kernel"})},
-        share(_hoppers, of=3),
+        share(_hoppers, turn=1, of=3),
         _check_hopper,
     ),
     "mfma": Family({"rocm": frozenset({"gemm_mfma_kernel"})}, share(_mfmas), within(CONTRACTION_ULPS, GEMM_FLOOR)),

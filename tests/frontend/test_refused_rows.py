@@ -130,6 +130,7 @@ TRIED: dict[str, Callable[[], None]] = {
 
 HELD_BY: dict[str, tuple[str, ...]] = {
     "`Model.get_output_dtype` returns": ("runtime/test_model.py", "test_maps_and_descriptions"),
+    "A row of `mem_eff_attention` that": ("frontend/test_ops.py", "test_attention_of_sequences_with_lengths"),
     "`compile_model` leaves the tensors": ("frontend/test_compile.py", "test_the_graph_that_a_model_was_compiled_from"),
     "Places of `concatenate` that": (
         "frontend/test_from_aitemplate_ops.py",
