@@ -172,7 +172,7 @@ ait.graph @many(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<1000 x 64 x f16>,
   %y = ait.gemm rcr %x, %w : !ait.tensor<r x 1000 x f16>
   %q = ait.quantize %y scale %s : !ait.tensor<r x 1000 x f8E4M3FN>
   // CHECK: ait.gemm rcr %x, %w :
-  // CHECK: ait.quantize
+  // CHECK: ait.quantize {{.+}} : !ait.tensor<(1000*r) x f8E4M3FN>
   %z = ait.gemm rcr %x, %w : !ait.tensor<r x 1000 x f16>
   %v = ait.reshape %z : !ait.tensor<(1000*r) x f16>
   %p = ait.quantize %v scale %s : !ait.tensor<(1000*r) x f8E4M3FN>
