@@ -2,7 +2,7 @@
 
     python -m benchmarks.quantised                                # BERT, ViT and layers of a Llama, the recipes of fp8
     python -m benchmarks.quantised bert --recipes w8a8,w8a16
-    python -m benchmarks.quantised llama --device cpu --layers 1 --budget 0.2
+    python -m benchmarks.quantised bert --device cpu --layers 1 --batch 1 --recipes w8a16
 
 Weights and inputs are random. The examples that give the scales are one call at the smallest sizes, on the CPU. On a
 GPU each side runs in a CUDA graph; torchao computes in bf16, which its scales by row need. `error` is the RMSE against

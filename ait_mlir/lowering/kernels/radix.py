@@ -45,8 +45,8 @@ CLUSTER_PASS_SECONDS, CLUSTER_ITEM_SECONDS = 1.5e-6, 1e-7
 """Of a pass of that sort: two barriers of the cluster and the sums over its digits; and of an element of each thread,
 which is ranked by eight votes and moved twice through shared memory. Of 40,000 indices of 8 bytes that name one of
 10,000 elements the floor is 2.3 us, a launch and 0.8 us in which 8 multiprocessors read and write. The estimate is
-6.5 us; the gap is the two passes, which wait for shared memory and barriers. One launch for each pass and two before
-them take about 40 us (H200).
+6.5 us; the gap is the two passes, which wait for shared memory and barriers. These times are counted, not measured:
+networks that sort 40,000 and 8,000 indices became 11 and 8 us faster with this sort (H200).
 """
 
 
