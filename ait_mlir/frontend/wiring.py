@@ -19,11 +19,17 @@ from ait_mlir.frontend.tensor import Tensor, handle_of
 def toposort(nodes: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """The tensors that `nodes` depend on, each after the inputs of its operator, and all results of these operators.
     The order is depth first from the outputs, deepest inputs of an operator first, as AITemplate numbers the inputs of
-    a model.
+    a model. Raises `BuildError` for anything but tensors.
     """
+    given = cast(object, nodes)
+    several = not isinstance(given, Tensor) and isinstance(given, Iterable)
+    tensors = list(cast(Iterable[object], given)) if several else [given]
+    for node in tensors:
+        if not isinstance(node, Tensor):
+            raise BuildError(f"toposort takes tensors, found {node!r}")
     order: list[Tensor] = []
     visited: set[Tensor] = set()
-    stack = [(tensor, False) for tensor in reversed([nodes] if isinstance(nodes, Tensor) else list(nodes))]
+    stack = [(tensor, False) for tensor in reversed(cast(list[Tensor], tensors))]
     while stack:
         tensor, expanded = stack.pop()
         if expanded:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -172,3 +174,9 @@ def test_an_operator_of_others_has_the_tensors_of_its_call_as_inputs() -> None:
     assert operator.inputs == [x, y]
     z.mark_as_output("z")
     assert [op.name for op in graph_of(z).block.ops] == ["ait.tanh", "ait.mul", "ait.output"]
+
+
+@pytest.mark.parametrize("nodes", [3, None, [vector("x"), "y"]])
+def test_only_tensors_have_an_order(nodes: Any):
+    with pytest.raises(BuildError, match=r"toposort takes tensors, found (3|None|'y')"):
+        toposort(nodes)

@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait_rt.program import LaunchOp  # noqa: E402
 from ait_mlir.driver import run_to_phase  # noqa: E402
 from ait_mlir.importers.torch import from_torch  # noqa: E402
 from ait_mlir.importers.torch.dynamo import register  # noqa: E402
+from tests.importers.blind import Function  # noqa: E402
 
 BATCH = {0: torch.export.Dim("batch", min=1, max=8)}
 
@@ -126,3 +127,18 @@ def test_torch_compile_keeps_the_strides_of_its_tensors() -> None:
                 torch.testing.assert_close(found, want)
                 assert found.stride() == want.stride()
     torch._dynamo.reset()
+
+
+def test_as_strided_takes_the_order_of_the_example() -> None:
+    strided = Function(lambda x: torch.as_strided(x, (5, 2), (3, 1)) + 1).eval()
+    x = torch.arange(48.0).reshape(2, 2, 3, 4)
+    last = x.to(memory_format=torch.channels_last)
+    for example in (x, last):
+        compiled = ait_mlir.compile(strided, (example,))
+        for given in (x, last):
+            torch.testing.assert_close(compiled(given), strided(example))
+
+    register()
+    compiled = torch.compile(strided, backend="ait")
+    for given in (x, last):
+        torch.testing.assert_close(compiled(given), strided(given))
