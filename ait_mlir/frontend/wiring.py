@@ -5,7 +5,7 @@ of tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
@@ -21,15 +21,13 @@ def toposort(nodes: Tensor | Sequence[Tensor]) -> list[Tensor]:
     The order is depth first from the outputs, deepest inputs of an operator first, as AITemplate numbers the inputs of
     a model. Raises `BuildError` for anything but tensors.
     """
-    given = cast(object, nodes)
-    several = not isinstance(given, Tensor) and isinstance(given, Iterable)
-    tensors = list(cast(Iterable[object], given)) if several else [given]
+    tensors: list[Any] = [nodes] if isinstance(nodes, Tensor) or not hasattr(nodes, "__iter__") else list(nodes)
     for node in tensors:
         if not isinstance(node, Tensor):
             raise BuildError(f"toposort takes tensors, found {node!r}")
     order: list[Tensor] = []
     visited: set[Tensor] = set()
-    stack = [(tensor, False) for tensor in reversed(cast(list[Tensor], tensors))]
+    stack = [(tensor, False) for tensor in reversed(tensors)]
     while stack:
         tensor, expanded = stack.pop()
         if expanded:
