@@ -15,7 +15,9 @@ from ait_mlir.driver import compile_module, run_to_phase
 from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.kernels import Target, kernel_of
 from ait_mlir.lowering.kernels.generated import kept_bytes, lanes_of_row, nest_known
+from ait_mlir.lowering.loops.estimates import Estimate
 from ait_mlir.lowering.loops.moments import in_one_pass
+from ait_mlir.lowering.loops.nest import nest_of
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime import Model
 from tests import tiers
@@ -175,6 +177,29 @@ def test_results_with_strides_for_which_nothing_turns(
     (emission,) = case.emissions(CUDA)
     assert "__shared__ __align__(16) ait::half turned" not in emission.definitions
     loops.check_loops(EmulatedLibrary([case], tmp_path, "cuda"), case, f"{form}-f16")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "offset", "expected"),
+    [
+        ("1000, 4", "d0 * 4 + d1", 2),  # rows of 8 bytes, one behind the other: four share a sector
+        ("1000, 4", "d0 * 8 + d1", 4),  # half of each sector
+        ("1000, 4", "d0 * 64 + d1", 8),  # 8 bytes of each sector
+        ("10, 1000", "d0 * 5000 + d1", 2),  # a long row
+    ],
+)
+def test_words_that_share_a_sector_count_it_once(sizes: str, offset: str, expected: float) -> None:
+    """Of words of 4 elements of f16, the bytes of sectors for each element."""
+    rows, columns = map(int, sizes.split(", "))
+    module = parse(
+        f"ait.graph @g(%x: !ait.tensor<64000 x f16>) {{ %y = ait.loops(%x) for (d0 = {rows}, d1 = {columns}) {{ "
+        f"^bb0(%a: !ait.tensor<64000 x f16>): %v = ait.at %a[{offset}] : f32 ait.yield %v : f32 }} : "
+        f"!ait.tensor<{rows} x {columns} x f16> ait.output \"y\" %y : !ait.tensor<{rows} x {columns} x f16> }}"
+    )
+    (op,) = (op for op in module.walk() if isinstance(op, LoopsOp))
+    nest = nest_of(op, merge=False)
+    (read,) = nest.reads()
+    assert Estimate.of(op, nest, CUDA).sectors(read.offset, 2, nest.axes[-1], 4, is_vector=True) == (expected, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 32, 256])

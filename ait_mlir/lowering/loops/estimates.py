@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,8 @@ class Work:
     times: float
     lane: Axis | None
     axes: tuple[Axis, ...] | None = None
+    window: tuple[Axis, ...] = ()
+    """The axes of the folds around it, whose points one thread reads one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +103,7 @@ class Estimate:
     env: Mapping[str, int]
     target: Target
     known: dict[object, tuple[float, float]] = field(default_factory=dict[object, tuple[float, float]])
-    """The sectors of accesses."""
+    """The sectors of accesses, and of windows."""
 
     @staticmethod
     def of(op: LoopsOp, nest: Nest, target: Target) -> Estimate:
@@ -122,22 +125,28 @@ class Estimate:
         return float(math.prod(self.number(a.count) for a in axes))
 
     def offsets(
-        self, offset: Expr, axis: Axis | None, places: Sequence[int], axes: Sequence[Axis] | None = None
+        self,
+        offset: Expr,
+        axis: Axis | None,
+        places: Sequence[int],
+        axes: Sequence[Axis] | None = None,
+        point: Mapping[str, int] = MappingProxyType({}),
     ) -> list[int]:
-        """The value of an offset at each place along an axis, with the other axes at their middle. A place beyond the
-        end of the axis continues along the next outer axes of `axes`, by default of the results.
+        """The value of an offset at each place along an axis. A place beyond the end of the axis continues along the
+        next outer axes of `axes`, by default of the results. Axes that no place reaches are at their middle, or at
+        their index in `point`.
         """
-        env = self.middle()
+        env = {**self.middle(), **point}
         if axis is None:
             return [offset.evaluate(env)] * len(places)
         order = [axis, *(a for a in reversed(self.nest.axes if axes is None else axes) if a is not axis)]
+        sizes = [self.number(a.count) for a in order]
+        reached = sum(size <= max(places) for size in itertools.accumulate(sizes, operator.mul)) + 1
         found: list[int] = []
         for place in places:
             rest, here = place, dict(env)
-            for a in order:
-                rest, here[a.name] = divmod(rest, self.number(a.count))
-                if rest == 0:
-                    break
+            for a, size in zip(order[:reached], sizes, strict=False):
+                rest, here[a.name] = divmod(rest, size)
             found.append(offset.evaluate(here))
         return found
 
@@ -152,17 +161,24 @@ class Estimate:
     ) -> tuple[float, float]:
         """Bytes of memory sectors for each element of a read, by two counts.
 
-        The first counts the sectors of each access of a warp (one element a lane) separately; the second counts each
-        sector of all accesses of the warp once. `axes` is that of `offsets`.
+        The first counts the sectors of each access of a warp separately: a lane accesses one element, or with
+        `is_vector` all its `lanes` neighbours together. The second counts each sector of all accesses of the warp once.
+        `axes` is that of `offsets`.
         """
-        if is_vector:
+        if is_vector and lane is not None and self.number(lane.count) >= 32 * lanes:
             return float(element), float(element)
-        key = (offset, element, lane, lanes, axes)
+        key = (offset, element, lane, lanes, is_vector, axes)
         if (found := self.known.get(key)) is None:
-            at = self.offsets(offset, lane, range(32 * lanes), axes)
-            sectors = [o * element // SECTOR for o in at]
-            asked = sum(len(set(sectors[j::lanes])) for j in range(lanes))
-            found = self.known[key] = (asked * SECTOR / len(at), len(set(sectors)) * SECTOR / len(at))
+            places = range(0, 32 * lanes, lanes if is_vector else 1)
+            at = [o * element for o in self.offsets(offset, lane, places, axes)]
+            if is_vector:
+                ends = element * lanes + SECTOR - 1
+                together = {sector for o in at for sector in range(o // SECTOR, (o + ends) // SECTOR)}
+                asked = needed = len(together)
+            else:
+                sectors = [o // SECTOR for o in at]
+                asked, needed = sum(len(set(sectors[j::lanes])) for j in range(lanes)), len(set(sectors))
+            found = self.known[key] = (asked * SECTOR / (32 * lanes), needed * SECTOR / (32 * lanes))
         return found
 
     def is_vector(self, offset: Expr, lane: Axis | None, lanes: int) -> bool:
@@ -173,15 +189,20 @@ class Estimate:
         return lanes == 1 or alignment(self.nest, offset, lane.name, lanes) is not None
 
     def executed(
-        self, nodes: tuple[Node, ...], times: float, lane: Axis | None, axes: tuple[Axis, ...] | None = None
+        self,
+        nodes: tuple[Node, ...],
+        times: float,
+        lane: Axis | None,
+        axes: tuple[Axis, ...] | None = None,
+        window: tuple[Axis, ...] = (),
     ) -> list[Work]:
         """The reads of nodes that run `times` times, with neighbouring threads along `lane`, then along `axes`."""
         found: list[Work] = []
         for node in nodes:
             if isinstance(node, Read):
-                found.append(Work(node, times, lane, axes))
+                found.append(Work(node, times, lane, axes, window))
             elif isinstance(node, Fold):
-                found += self.executed(node.nodes, times * self.points(node.axes), lane, axes)
+                found += self.executed(node.nodes, times * self.points(node.axes), lane, axes, (*window, *node.axes))
         return found
 
     def seconds(
@@ -213,6 +234,9 @@ class Estimate:
             )
             asked += near * work.times
             if beyond > 2 * width:
+                points = self.points(work.window)
+                if 1 < points <= MAX_WINDOW and work.lane is not None:
+                    beyond = min(beyond, self.window_bytes(work.window, work.read, work.lane) / points)
                 far += beyond * work.times
         for i, (value, offset) in enumerate(zip(self.op.results, self.nest.offsets, strict=True)):
             width = BY_IR[tensor_type(value).element_type].bytes
@@ -296,7 +320,8 @@ class Estimate:
         for fold, read in inside:
             asked, _ = self.sectors(read.offset, BY_IR[read.element].bytes, turn, 1, is_vector=False)
             near += asked * results * self.points(fold.axes)
-            far += self.window_bytes(fold, read, turn) * results / (1 if beside is None else self.number(beside.count))
+            shared = 1 if beside is None else self.number(beside.count)
+            far += self.window_bytes(fold.axes, read, turn) * results / shared
         widths = [BY_IR[read.element].bytes for read in self.nest.reads()]
         piece = config["lanes"] * max(widths)
         seconds = self.seconds(works, lane, config["lanes"], results / config["lanes"], float(piece))
@@ -377,18 +402,21 @@ class Estimate:
         aligned = all(steps[name].as_int() is not None and at[name] * width % SECTOR == 0 for name in beside)
         return math.ceil(bytes_ / SECTOR) * SECTOR / bytes_ if aligned else (bytes_ + SECTOR - width) / bytes_
 
-    def window_bytes(self, fold: Fold, read: Read, axis: Axis) -> float:
+    def window_bytes(self, fold: tuple[Axis, ...], read: Read, axis: Axis) -> float:
         """The bytes of sectors that a read of a fold needs for each result, if a warp computes neighbours along an axis
         and the first-level cache keeps what several points of the fold read.
         """
-        sizes = [min(self.number(a.count), MAX_WINDOW) for a in fold.axes]
-        names = [a.name for a in fold.axes]
-        found: set[int] = set()
-        for place in range(32):
+        width = BY_IR[read.element].bytes
+        key = ("window", read.offset, width, axis, fold)
+        if (known := self.known.get(key)) is None:
+            found: set[int] = set()
+            sizes = [min(self.number(a.count), MAX_WINDOW) for a in fold]
             for point in itertools.islice(itertools.product(*map(range, sizes)), MAX_WINDOW):
-                here = {**self.middle(), axis.name: place, **dict(zip(names, point, strict=True))}
-                found.add(read.offset.evaluate(here) * BY_IR[read.element].bytes // SECTOR)
-        return len(found) * SECTOR / 32
+                here = dict(zip((a.name for a in fold), point, strict=True))
+                found.update(o * width // SECTOR for o in self.offsets(read.offset, axis, range(32), point=here))
+            each = len(found) * SECTOR / 32
+            known = self.known[key] = (each, each)
+        return known[0]
 
     def middle(self) -> dict[str, int]:
         """The dims, and each axis at its middle."""
