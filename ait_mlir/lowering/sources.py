@@ -69,7 +69,14 @@ class KernelText:
         first = _FIRST.search(self.definitions)
         assert first is not None, f"definitions without a name that contains @ID@: {self.definitions}"
         spaced = self.definitions.replace("};\nstruct ", "};\n\nstruct ")
-        return Header(self.finished(first[0]), render("functors.j2", definitions=laid_out(self.finished(spaced))))
+        return Header(
+            self.finished(first[0]),
+            render(
+                "functors.j2",
+                headers=element_headers(self.definitions),
+                definitions=laid_out(self.finished(spaced)),
+            ),
+        )
 
     @property
     def own_headers(self) -> list[Header]:
@@ -126,6 +133,11 @@ class Source:
         return result
 
 
+def element_headers(code: str) -> tuple[str, ...]:
+    """The headers of the element types in C++ code. That of 8-bit floats depends on the architecture."""
+    return ("ait/types.h", "ait/float8.h") if "ait::float8_" in code else ("ait/types.h",)
+
+
 def kernel_text(
     name: str,
     what: str,
@@ -151,7 +163,8 @@ def kernel_text(
         sizes=None if sizes is None else sizes.name,
         names=identifiers(emission.body),
     )
-    headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", "ait/types.h", *emission.includes)))
+    code = "".join((emission.file, emission.definitions, function))
+    headers = tuple(dict.fromkeys(("ait/context.h", "ait/dims.h", *element_headers(code), *emission.includes)))
     digest = _digest("".join((*headers, emission.file, emission.definitions, function)))
     named = identifier(f"k_{name}_{digest}")
     return KernelText(

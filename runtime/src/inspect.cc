@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "ait/float8.h"
 #include "ait/types.h"
 #include "error.h"
 

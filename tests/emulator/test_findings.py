@@ -22,6 +22,7 @@ HEAD = """
 #include "ait/types.h"
 #if defined(AIT_CUDA)
 #include "ait/kernels/gpu/bulk.cuh"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #endif
 using namespace ait::gpu;

@@ -20,6 +20,7 @@ K = 256
 SHARED = 1024 + 2 * 16384 + 8192 + 4 * 8
 INCLUDES = """
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
 #include "ait/kernels/gpu/wgmma.cuh"

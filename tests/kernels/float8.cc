@@ -1,3 +1,4 @@
+#include "ait/float8.h"
 #include "ait/math.h"
 
 using ait::cast;

@@ -33,6 +33,7 @@ from ait_mlir.lowering.candidates import Candidate, Step
 from ait_mlir.lowering.choices import Choice, Selected
 from ait_mlir.lowering.cpp import dim_variable
 from ait_mlir.lowering.kernels import Arg, Emission, Kernel, Launch, Target, kernels_for
+from ait_mlir.lowering.sources import element_headers
 from ait_mlir.reference.core import storage_dtype
 from ait_mlir.reference.graph import evaluate_graph
 
@@ -214,14 +215,15 @@ def cpp_type(arg: Arg) -> str:
 
 def source_of(cases: Sequence[Case], target: Target = CPU, first: int = 0) -> str:
     """One translation unit with all cases and their entry points, numbered from `first`."""
-    includes: dict[str, None] = {"ait/types.h": None}
+    includes: dict[str, None] = {}
     bodies: list[str] = []
     for i, case in enumerate(cases, first):
         paths, code = case.code(i, target)
         includes.update(dict.fromkeys(paths))
         bodies.append(code + "\n" + case.entry(i, target))
-    includes["ait/dims.h"] = None
-    return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + "\n".join(bodies)
+    code = "\n".join(bodies)
+    includes = dict.fromkeys((*element_headers(code), *includes, "ait/dims.h"))
+    return PRELUDE + "".join(f'#include "{p}"\n' for p in includes) + "\n" + code
 
 
 def sources_of(cases: Sequence[Case], target: Target = CPU, size: int = 64) -> dict[str, str]:
@@ -237,8 +239,9 @@ def labeled_source(case: Case, target: Target) -> tuple[str, str]:
     The unit does not depend on the other cases of a library, and can stand in one unit with others.
     """
     includes, code = case.code(_LABEL, target)
-    headers = dict.fromkeys((CASE_HEADER, "ait/types.h", *includes, "ait/dims.h"))
-    text = "".join(f'#include "{p}"\n' for p in headers) + f"\n{code}\n{case.entry(_LABEL, target)}"
+    code = f"{code}\n{case.entry(_LABEL, target)}"
+    headers = dict.fromkeys((CASE_HEADER, *element_headers(code), *includes, "ait/dims.h"))
+    text = "".join(f'#include "{p}"\n' for p in headers) + f"\n{code}"
     label = hashlib.sha256(text.encode()).hexdigest()[:16]
     return label, text.replace(_LABEL, label)
 

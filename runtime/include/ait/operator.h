@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "ait/context.h"
+#include "ait/float8.h"
 #include "ait/types.h"
 #if defined(AIT_GPU)
 #include "ait/gpu/gpu.h"

@@ -10,6 +10,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/attention.cuh"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
 #include "ait/math.h"

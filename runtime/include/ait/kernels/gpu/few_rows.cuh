@@ -5,6 +5,7 @@
 #define AIT_KERNELS_GPU_FEW_ROWS_CUH_
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 

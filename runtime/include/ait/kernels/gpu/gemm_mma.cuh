@@ -12,6 +12,7 @@
 #define AIT_KERNELS_GPU_GEMM_MMA_CUH_
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"
 #include "ait/kernels/gpu/mma.cuh"

@@ -19,6 +19,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/gpu/spread.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/gemm_epilogue.cuh"
 #include "ait/kernels/gpu/gemm_fragments.cuh"
 #include "ait/kernels/gpu/gemm_simt.cuh"

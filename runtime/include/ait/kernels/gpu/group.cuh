@@ -8,9 +8,6 @@
 #include <type_traits>
 
 #include "ait/gpu/gpu.h"
-#if defined(AIT_CUDA)
-#include "ait/kernels/gpu/mma.cuh"
-#endif
 
 namespace ait::gpu {
 
@@ -26,6 +23,13 @@ struct Larger {
     return a > b ? a : b;
   }
 };
+
+#if defined(AIT_CUDA)
+/// @brief Waits for the `kCluster` blocks of the cluster; lane l gets what block l % `kCluster` has in its `part`. reduce.cuh defines it: most
+/// kernels with groups have no clusters, and their code does not depend on the architecture.
+template <int kCluster>
+__device__ __forceinline__ float2 part_of_cluster(const float* part);
+#endif
 
 /// @brief Reduces over `kGroup` threads; every thread gets the result. A group larger than a warp is the whole block, and all must call.
 ///
@@ -70,8 +74,7 @@ struct GroupReducer {
         part[0] = values[0];
         part[1] = values[kCount - 1];
       }
-      cluster_barrier();
-      const float2 of_block = load_cluster_float2(shared_address(part), threadIdx.x % kCluster);
+      const float2 of_block = part_of_cluster<kCluster>(part);
       values[0] = of_block.x;
       values[kCount - 1] = of_block.y;
 #pragma unroll

@@ -21,7 +21,7 @@
 #include "ait/kernels/operand.h"
 #include "ait/math.h"
 #if defined(AIT_CUDA)
-#include "ait/kernels/gpu/mma.cuh"
+#include "ait/kernels/gpu/cluster.cuh"
 #endif
 
 namespace ait::gpu {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/radix_block.cuh"
 

@@ -9,12 +9,21 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/reduction.h"
 
 namespace ait::gpu {
+
+#if defined(AIT_CUDA)
+template <int kCluster>
+__device__ __forceinline__ float2 part_of_cluster(const float* part) {
+  cluster_barrier();
+  return load_cluster_float2(shared_address(part), threadIdx.x % kCluster);
+}
+#endif
 
 namespace detail {
 template <class R>

@@ -13,6 +13,7 @@
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/bulk_plan.cuh"
 #include "ait/kernels/gpu/bulk_row.cuh"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/resident.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"
 #include "ait/kernels/gpu/row_told.cuh"

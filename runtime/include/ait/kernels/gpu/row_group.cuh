@@ -10,6 +10,9 @@
 #include "ait/kernels/gpu/row_read.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
+#if defined(AIT_CUDA)
+#include "ait/kernels/gpu/mma.cuh"
+#endif
 
 namespace ait::gpu {
 

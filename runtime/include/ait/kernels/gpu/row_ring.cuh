@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/resident.cuh"
 #include "ait/kernels/gpu/ring_plan.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"

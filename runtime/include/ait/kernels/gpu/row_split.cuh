@@ -10,6 +10,7 @@
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/gpu/bulk_copy.cuh"
+#include "ait/kernels/gpu/cluster.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/resident.cuh"
 #include "ait/kernels/gpu/ring_policies.cuh"

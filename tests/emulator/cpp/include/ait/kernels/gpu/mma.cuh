@@ -97,33 +97,6 @@ uint32_t max_or_nan_pair(uint32_t a, uint32_t b) {
   return larger;
 }
 
-inline void cluster_barrier() {
-  emulator::meet(emulator::Scope::cluster, "cluster_barrier", true, nullptr, nullptr, AIT_EMULATOR_SITE);
-}
-
-/// Who arrives meets the others where it waits.
-inline void cluster_arrive() {}
-inline void cluster_wait() { cluster_barrier(); }
-
-inline __attribute__((noinline, no_sanitize("thread"))) float4 load_cluster_float4(uint32_t address, uint32_t rank) {
-  const void* from = emulator::shared_pointer(address, int(rank));
-  emulator::check_remote_read(from, 16);
-  return *static_cast<const float4*>(from);
-}
-
-inline __attribute__((noinline, no_sanitize("thread"))) float2 load_cluster_float2(uint32_t address, uint32_t rank) {
-  const void* from = emulator::shared_pointer(address, int(rank));
-  emulator::check_remote_read(from, 8);
-  return *static_cast<const float2*>(from);
-}
-
-template <class T>
-__attribute__((noinline, no_sanitize("thread"))) void store_cluster(T* to, uint32_t rank, T value) {
-  void* const there = emulator::shared_pointer(emulator::shared_address(to), int(rank));
-  emulator::check_remote_write(there, sizeof(T));
-  *static_cast<T*>(there) = value;
-}
-
 inline uint4 read_once(const void* from, bool exists) { return exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0}; }
 inline uint32_t transpose_8x8(uint32_t v) { return emulator::transpose_8x8(v, AIT_EMULATOR_SITE); }
 
