@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
+from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.index import ScatterOp
-from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp
+from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp, SegmentLoopsOp
 from ait_mlir.dialects.ait.sorting import MOST_ORDERED, OrderOp
+from ait_mlir.dialects.ait.traits import ViewLike
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import product
@@ -26,7 +28,8 @@ from ait_mlir.passes.remove_duplicates import value_numbers
 
 @dataclass(frozen=True)
 class OrderScattersPass(ByEstimatePass):
-    """Give scatters by equal indices one order of their places, and let them compute the values that only they read.
+    """Give scatters by equal indices one order of their places, let them compute the values that only they read, and
+    write a result of its own where the tensor would be copied.
 
     With a target, only on a GPU, for scatters whose kernel sorts the places, and where estimates say that one sort for
     all of them is faster. Without one, every scatter that an order serves has one.
@@ -61,27 +64,27 @@ def order_scatters(block: Block, target: Target | None, fixed: Collection[Operat
 
 def join_values(block: Block, target: Target | None) -> bool:
     """Let the scatters of a block that have an order compute their values, where nothing else reads these and each
-    follows from single elements; returns whether there were any.
+    follows from single elements; and write each element of their result once, where their tensor would be copied.
+    Returns whether there were any.
     """
     if target is not None and not target.is_gpu:
         return False
     found = [op for op in block.ops if isinstance(op, ScatterOp) and op.order and "kernel" not in op.attributes]
-    return any([_join(op, target) for op in found])
+    return any([_join(op) for op in found])
 
 
-def _join(op: ScatterOp, target: Target | None) -> bool:
+def _join(op: ScatterOp) -> bool:
     values, block, scope = op.values, op.parent, scope_of(op)
-    source = values.owner
-    if not isinstance(source, Operation) or len(source.results) != 1 or len(list(values.uses)) != 1 or block is None:
+    if block is None or not same_shape(tensor_type(values).dims, op.space(), scope):
         return False
-    if "kernel" in source.attributes or not same_shape(tensor_type(values).dims, op.space(), scope):
+    source, writes_all = _joining(values), _is_copied(op)
+    if source is None and not writes_all:
         return False
-    if not isinstance(source, LoopsOp) and not has_elements(source):
-        return False
-    loops = source if isinstance(source, LoopsOp) else form_loops([values], {source}, scope, has_errors=False)
+    members = set[Operation]() if source is None else {source}
+    loops = source if isinstance(source, LoopsOp) else form_loops([values], members, scope, has_errors=False)
     joined = None
     if not any(isinstance(inner, FoldOp) for inner in loops.block.ops):
-        joined = ScatterLoopsOp(op, loops)
+        joined = (SegmentLoopsOp if writes_all else ScatterLoopsOp)(op, loops)
         joined.location = op.location
         block.insert_op_before(joined, op)
         if nest_of_values(joined) is None:
@@ -91,12 +94,36 @@ def _join(op: ScatterOp, target: Target | None) -> bool:
     if joined is not None:
         joined.output.name_hint = op.output.name_hint
         op.output.replace_all_uses_with(joined.output)
-        for each in (op, source):
+        for each in (op, *members):
             each.detach()
             each.erase()
     if loops is not source:
         loops.erase()
     return joined is not None
+
+
+def _joining(values: SSAValue) -> Operation | None:
+    """The op that computes the values of a scatter, if it may join the scatter; it may still hold a fold."""
+    source = values.owner
+    if not isinstance(source, Operation) or len(source.results) != 1 or len(list(values.uses)) != 1:
+        return None
+    may_join = "kernel" not in source.attributes and (isinstance(source, LoopsOp) or has_elements(source))
+    return source if may_join else None
+
+
+def _is_copied(op: ScatterOp) -> bool:
+    """Whether the tensor of a scatter would be copied before it is updated, and each of its elements has a column in
+    the space: a constant, a param, or an input in whose place no output is; also a view of one.
+    """
+    x, space, whole = op.input, op.space(), tensor_type(op.input).dims
+    if not all(scope_of(op).equal(space[at], whole[d]) for d, at in op.kept_dims()):
+        return False
+    while isinstance(x.owner, ViewLike) and len(x.owner.operands) == 1:
+        x = x.owner.operands[0]
+    if isinstance(x.owner, Operation):
+        return isinstance(x.owner, ConstantOp | ParamOp)
+    is_replaced = any(isinstance(use.operation, OutputOp) and use.index == 1 for use in x.uses)
+    return isinstance(x.owner.parent_op(), GraphOp) and not is_replaced
 
 
 def _places(op: ScatterOp) -> list[Shape] | None:
@@ -161,12 +188,14 @@ def _order(group: Sequence[ScatterOp], target: Target | None, is_free: bool) -> 
 
 
 def _saved(op: ScatterOp, order: OrderOp, target: Target | None) -> float:
-    """Give a scatter an order; returns the estimated seconds that it saves. One that gains nothing stays as it is, such
-    as a sum of integers, which atomics add.
+    """Give a scatter an order; returns the estimated seconds that it saves, with the launch of a copy that only a
+    scatter without an order needs. One that gains nothing stays as it is, such as a sum of integers, which atomics add.
     """
     alone, seconds = list(op.operands), 0.0 if target is None else best_seconds(op, target)
     op.operands = [*alone, order.keys, order.places]
     saved = 0.0 if target is None else seconds - best_seconds(op, target)
+    if target is not None and _is_copied(op) and same_shape(tensor_type(op.values).dims, op.space(), scope_of(op)):
+        saved += target.launch_seconds
     if target is not None and saved <= 0:
         op.operands = alone
     return max(saved, 0.0)

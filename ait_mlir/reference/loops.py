@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, LoopsOp, Nested, ScatterLoopsOp
+from ait_mlir.dialects.ait.loops import (
+    PLACES,
+    AtOp,
+    FoldOp,
+    IndexOp,
+    LoopsOp,
+    Nested,
+    OrderedLoops,
+    ScatterLoopsOp,
+    SegmentLoopsOp,
+)
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dims import Expr
@@ -159,8 +169,8 @@ def _(loops: LoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return ev.whole(run_nest(loops, arrays, ev), loops)
 
 
-@reference(ScatterLoopsOp)
-def _(op: ScatterLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+@reference(ScatterLoopsOp, SegmentLoopsOp)
+def _(op: OrderedLoops, arrays: Arrays, ev: Evaluation) -> Arrays:
     x, keys, places, *inputs = arrays
     space = [size.evaluate(ev.dims) for size in op.sizes]
     if 0 in space:

@@ -147,6 +147,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " %v = ait.at %t[d0, d1] : S ait.yield %v : S } : 100 x 24 x T; s x i32; s x i32; s x 24 x T -> 100 x 24 x T",
     ),
     "search_sorted": ("%a, %b : s x T; b x 9 x T -> b x 9 x i64",),
+    "segment_loops": (
+        "add %a dims [0] kept [1] order %b, %c of(%d) for (d0 = s, d1 = 24) { ^bb0(%t: !ait.tensor<s x 24 x T>):"
+        " %v = ait.at %t[d0, d1] : S ait.yield %v : S } : 100 x 24 x T; s x i32; s x i32; s x 24 x T -> 100 x 24 x T",
+    ),
     "slice": ("%a offsets [0, 4] : b x (s + 4) x T -> b x s x T",),
     "softmax": ("%a dim 1 : b x s x T -> b x s x T",),
     "sort": ("%a dim 1 : b x s x T -> b x s x T; b x s x i64",),

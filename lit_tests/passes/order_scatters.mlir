@@ -13,14 +13,14 @@
 // CHECK-LABEL: ait.graph @layers
 // CHECK: [[FLAT:%.*]] = ait.reshape {{.*}} : !ait.tensor<edges x i64>
 // CHECK: [[K:%.*]], [[P:%.*]] = ait.order [[FLAT]] sizes [500] : !ait.tensor<edges x i32>, !ait.tensor<edges x i32>
-// CHECK-NEXT: ait.scatter add %x, %v at({{.*}}) dims [0] kept [1] order [[K]], [[P]] : !ait.tensor<500 x 8 x f32>
+// CHECK-NEXT: ait.segment_loops add %x dims [0] kept [1] order [[K]], [[P]] of(%v) for (d0 = edges, d1 = 8) {
 // CHECK-NOT: ait.order
-// CHECK: ait.scatter max %y, %w at({{.*}}) dims [1] kept [0] order [[K]], [[P]] : !ait.tensor<3 x 500 x f16>
+// CHECK: ait.segment_loops max %y dims [1] kept [0] order [[K]], [[P]] of(%w) for (d0 = 3, d1 = edges) {
 // CARD-LABEL: ait.graph @layers
 // CARD: [[K:%.*]], [[P:%.*]] = ait.order
-// CARD: ait.scatter add {{.*}} order [[K]], [[P]]
+// CARD: ait.segment_loops add {{.*}} order [[K]], [[P]]
 // CARD-NOT: ait.order
-// CARD: ait.scatter max {{.*}} order [[K]], [[P]]
+// CARD: ait.segment_loops max {{.*}} order [[K]], [[P]]
 ait.graph @layers(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<edges x 8 x f32>, %y: !ait.tensor<3 x 500 x f16>, %w: !ait.tensor<3 x edges x f16>, %i: !ait.tensor<2 x edges x i64>) dims {edges = 1 to 40000} {
   %0 = ait.slice %i offsets [1, 0] : !ait.tensor<1 x edges x i64>
   %1 = ait.reshape %0 : !ait.tensor<edges x 1 x i64>
@@ -31,11 +31,17 @@ ait.graph @layers(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<edges x 8 x f3
   ait.output "z" %4 : !ait.tensor<3 x 500 x f16>
 }
 
-// The other row of the edges, and elements of a tensor of another size, have orders of their own.
+// The other row of the edges, and elements of a tensor of another size, have orders of their own. On a card, a scatter of
+// an order of its own needs no copy of the tensor; one that updates its tensor in place gains nothing.
 // CHECK-LABEL: ait.graph @others
 // CHECK-COUNT-3: ait.order
 // CHECK-NOT: ait.order
 // CARD-LABEL: ait.graph @others
+// CARD: ait.order {{.*}} sizes [500]
+// CARD: ait.segment_loops add %x
+// CARD: ait.scatter add {{.*}} dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+// CARD: ait.order {{.*}} sizes [501]
+// CARD: ait.segment_loops add %y
 // CARD-NOT: ait.order
 // CARD: ait.output
 ait.graph @others(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %y: !ait.tensor<501 x 8 x f32>, %i: !ait.tensor<2 x 9000 x i64>) {
@@ -54,7 +60,7 @@ ait.graph @others(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32
 // CHECK-LABEL: ait.graph @pairs
 // CHECK: [[A:%.*]] = ait.reshape %i : !ait.tensor<90 x 1 x i64>
 // CHECK: [[K:%.*]], [[P:%.*]] = ait.order [[A]], %j sizes [7, 9] : !ait.tensor<9000 x i32>, !ait.tensor<9000 x i32>
-// CHECK: ait.scatter add {{.*}} dims [0, 2] kept [1] order [[K]], [[P]]
+// CHECK: ait.segment_loops add {{.*}} dims [0, 2] kept [1] order [[K]], [[P]]
 // CHECK-NOT: ait.order
 // CHECK: ait.scatter mul {{.*}} dims [0, 2] kept [1] order [[K]], [[P]]
 // CARD-LABEL: ait.graph @pairs
@@ -103,7 +109,8 @@ ait.graph @unsorted(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<64 x 8 x f32
 // CARD-LABEL: ait.graph @mean
 // CARD: [[K:%.*]], [[P:%.*]] = ait.order
 // CARD: ait.scatter add %c, %one at(%i) dims [0] kept [] : !ait.tensor<500 x i32>
-// CARD-COUNT-2: order [[K]], [[P]]
+// CARD: ait.segment_loops add %x {{.*}} order [[K]], [[P]]
+// CARD: ait.scatter add {{.*}} order [[K]], [[P]]
 ait.graph @mean(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %c: !ait.tensor<500 x i32>, %one: !ait.tensor<1 x i32>, %i: !ait.tensor<9000 x i64>) {
   %0 = ait.scatter add %c, %one at(%i) dims [0] kept [] : !ait.tensor<500 x i32>
   %1 = ait.reshape %i : !ait.tensor<9000 x 1 x i64>
@@ -116,12 +123,12 @@ ait.graph @mean(%x: !ait.tensor<500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>,
 // A scatter with an order computes its values: rows of the layer before, scaled.
 // CHECK-LABEL: ait.graph @messages
 // CHECK: [[K:%.*]], [[P:%.*]] = ait.order %i
-// CHECK: ait.scatter_loops add %x dims [0] kept [1] order [[K]], [[P]] of(%j, %t) for (d0 = 9000, d1 = 8) {
+// CHECK: ait.segment_loops add %x dims [0] kept [1] order [[K]], [[P]] of(%j, %t) for (d0 = 9000, d1 = 8) {
 // CHECK: ait.scatter_loops add {{.*}} dims [0] kept [1] order [[K]], [[P]] of({{.*}}) for (d0 = 9000, d1 = 8) {
 // CHECK-NOT: ait.loops
 // CHECK: ait.output
 // CARD-LABEL: ait.graph @messages
-// CARD: ait.scatter_loops
+// CARD: ait.segment_loops
 // CARD: ait.scatter_loops
 ait.graph @messages(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32>, %w: !ait.tensor<9000 x f32>, %i: !ait.tensor<9000 x i64>, %j: !ait.tensor<9000 x i64>) {
   %0 = ait.embedding %t, %j : !ait.tensor<9000 x 8 x f32>
@@ -140,8 +147,10 @@ ait.graph @messages(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32
 }
 
 // Values that others read, one value for all places, a norm of rows, and values of an index that is divided stay apart.
+// The first scatter reads its values from memory.
 // CHECK-LABEL: ait.graph @apart
-// CHECK-COUNT-4: ait.scatter add
+// CHECK: ait.segment_loops add %x dims [0] kept [1] order {{.*}} of(%0) for (d0 = 9000, d1 = 8) {
+// CHECK-COUNT-3: ait.scatter add
 // CHECK-NOT: ait.scatter_loops
 // CHECK: ait.output
 ait.graph @apart(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %u: !ait.tensor<900 x 8 x f32>, %i: !ait.tensor<9000 x 1 x i64>, %j: !ait.tensor<9000 x i64>) {
@@ -159,4 +168,38 @@ ait.graph @apart(%x: !ait.tensor<500 x 8 x f32>, %t: !ait.tensor<70 x 8 x f32>, 
   %9 = ait.scatter add %5, %6 at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
   ait.output "y" %9 : !ait.tensor<500 x 8 x f32>
   ait.output "v" %0 : !ait.tensor<9000 x 8 x f32>
+}
+
+// A result of its own where the tensor would be copied: a number that fills it, a param, an input.
+// CHECK-LABEL: ait.graph @copied
+// CHECK-COUNT-3: ait.segment_loops
+// CARD-LABEL: ait.graph @copied
+// CARD-COUNT-3: ait.segment_loops
+ait.graph @copied(%x: !ait.tensor<nodes x 8 x f16>, %v: !ait.tensor<edges x 8 x f16>, %i: !ait.tensor<edges x 1 x i64>) dims {nodes = 1 to 500, edges = 0 to 9000} {
+  %p = ait.param "p" : !ait.tensor<700 x 8 x f16>
+  %n = ait.constant 0.0 : !ait.tensor<f16>
+  %z = ait.expand %n : !ait.tensor<nodes x 8 x f16>
+  %0 = ait.scatter add %z, %v at(%i) dims [0] kept [1] : !ait.tensor<nodes x 8 x f16>
+  %1 = ait.scatter max %x, %v at(%i) dims [0] kept [1] : !ait.tensor<nodes x 8 x f16>
+  %2 = ait.scatter mul %p, %v at(%i) dims [0] kept [1] : !ait.tensor<700 x 8 x f16>
+  ait.output "z" %0 : !ait.tensor<nodes x 8 x f16>
+  ait.output "x" %1 : !ait.tensor<nodes x 8 x f16>
+  ait.output "p" %2 : !ait.tensor<700 x 8 x f16>
+}
+
+// In place of an input, of a value that an op computes, and where not all columns are combined with values.
+// CHECK-LABEL: ait.graph @in_place
+// CHECK-NOT: ait.segment_loops
+// CHECK-COUNT-3: ait.scatter add {{.*}} order
+// CARD-LABEL: ait.graph @in_place
+// CARD-NOT: ait.segment_loops
+// CARD: ait.output
+ait.graph @in_place(%x: !ait.tensor<500 x 8 x f32> donated, %y: !ait.tensor<500 x 8 x f32>, %u: !ait.tensor<500 x 9 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %i: !ait.tensor<9000 x 1 x i64>) {
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %1 = ait.tanh %y : !ait.tensor<500 x 8 x f32>
+  %2 = ait.scatter add %1, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.scatter add %u, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 9 x f32>
+  ait.output "x" %0 in place of %x : !ait.tensor<500 x 8 x f32>
+  ait.output "y" %2 : !ait.tensor<500 x 8 x f32>
+  ait.output "u" %3 : !ait.tensor<500 x 9 x f32>
 }

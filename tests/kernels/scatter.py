@@ -105,13 +105,13 @@ def rows_combined(kind: str, t: str, width: int = 8) -> Case:
     )
 
 
-def rows_computed(kind: str, t: str, width: int = 8) -> Case:
+def rows_computed(kind: str, t: str, width: int = 8, op: str = "scatter_loops") -> Case:
     """Rows of a table, chosen by a second index and scaled, combined in a given order with rows of a tensor."""
     x, order, wide = f"!ait.tensor<600 x {width} x {t}>", "!ait.tensor<s x i32>", WIDE.get(t, t)
     table, ids, scale = f"!ait.tensor<50 x {width} x {t}>", "!ait.tensor<s x i64>", f"!ait.tensor<s x {t}>"
     return Case(
         f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %h: {table}, %f: {ids}, %w: {scale}) dims {{s = 1 to 70000}} {{
-          %y = ait.scatter_loops {kind} %x dims [0] kept [1] order %k, %p of(%h, %f, %w) for (d0 = s, d1 = {width}) {{
+          %y = ait.{op} {kind} %x dims [0] kept [1] order %k, %p of(%h, %f, %w) for (d0 = s, d1 = {width}) {{
           ^bb0(%a: {table}, %b: {ids}, %c: {scale}):
             %0 = ait.at %b[d0] : i64
             %1 = ait.at %a[%0, d1] : {wide}
@@ -124,13 +124,13 @@ def rows_computed(kind: str, t: str, width: int = 8) -> Case:
     )
 
 
-def columns_computed(rows: int) -> Case:
+def columns_computed(rows: int, op: str = "scatter_loops") -> Case:
     """Numbers of places and columns combined with columns of a tensor, or with a vector where `rows` is 0."""
     size, loops = (f"{rows} x ", f"d0 = {rows}, d1 = s") if rows else ("", "d1 = s")
     x, order, value = f"!ait.tensor<{size}600 x f32>", "!ait.tensor<s x i32>", f"!ait.tensor<{size}s x f32>"
     return Case(
         f"""ait.graph @g(%x: {x}, %k: {order}, %p: {order}, %v: {value}) dims {{s = 1 to 70000}} {{
-          %y = ait.scatter_loops add %x dims [{int(rows > 0)}] kept {[0] * (rows > 0)} order %k, %p of(%v) for ({loops}) {{
+          %y = ait.{op} add %x dims [{int(rows > 0)}] kept {[0] * (rows > 0)} order %k, %p of(%v) for ({loops}) {{
           ^bb0(%a: {value}):
             %0 = ait.at %a[{"d0, " * (rows > 0)}d1] : f32
             %1 = ait.neg %0 : f32
@@ -184,6 +184,11 @@ def ordered_cases() -> dict[str, Case]:
         "computed-f32": rows_computed("add", "f32", 9),
         "computed-columns": columns_computed(3),
         "computed-vector": columns_computed(0),
+        "segments-f16": rows_computed("add", "f16", op="segment_loops"),
+        "segments-f32": rows_computed("add", "f32", 9, op="segment_loops"),
+        "segments-wide": rows_computed("add", "f32", 152, op="segment_loops"),
+        "segments-columns": columns_computed(3, "segment_loops"),
+        "segments-vector": columns_computed(0, "segment_loops"),
     }
 
 

@@ -524,25 +524,13 @@ class LoopsOp(Nested):
                 raise self.fail(f"{what}, but its value depends on {loop.name!r}; give it the size {loop.count}")
 
 
-@irdl_op_definition
-class ScatterLoopsOp(UpdatesOperand, Nested):
-    """`ait.scatter` with an order, of values that a region computes where they are combined: no tensor holds them.
+class OrderedLoops(Nested):
+    """Base of the ops that combine values of a region with elements of a tensor, in the order of `ait.order`.
 
     The iteration dims are the space; `dims`, `kept` and the order are those of `ait.scatter`. The region is as of
-    `ait.loops`, without folds, and yields the value at one point of the space in the compute type of the tensor. A GPU
-    runs it.
-
-    ```mlir
-    %y = ait.scatter_loops add %x dims [0] kept [1] order %keys, %places of(%h, %from) for (d0 = edges, d1 = 64) {
-    ^bb0(%a: !ait.tensor<nodes x 64 x f16>, %b: !ait.tensor<edges x i64>):
-      %i = ait.at %b[d0] : i64
-      %v = ait.at %a[%i, d1] : f32
-      ait.yield %v : f32
-    } : !ait.tensor<nodes x 64 x f16>
-    ```
+    `ait.loops`, without folds, and yields the value at one point of the space in the compute type of the tensor.
     """
 
-    name = "ait.scatter_loops"
     SELF_CONTAINED: ClassVar[bool] = False  # the op that makes its order is checked
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operand("input"), Prop("dims", INTS), Prop("kept", INTS),
@@ -559,11 +547,11 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
     kept = prop_def(ArrayAttr[IntegerAttr])
     output = result_def(TensorType)
 
-    def __init__(self, scatter: ScatterOp, values: LoopsOp) -> None:
+    def __init__(self, scatter: ScatterOp | OrderedLoops, values: LoopsOp | OrderedLoops) -> None:
         """The op that replaces a scatter with an order and the loops that compute its values."""
         x, order = scatter.input, scatter.order
         self.set_up(
-            [x, *order, list(values.operands)],
+            [x, *order, list(values.inputs)],
             [x.type],
             [values.body.clone()],
             kind=scatter.kind,
@@ -581,13 +569,8 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
         """The type of the tensor that would hold the values."""
         return TensorType.get(self.sizes, tensor_type(self.input).element_type)
 
-    def bytes_read(self, position: int) -> Expr:
-        return const(0) if position == 0 else super().bytes_read(position)
-
-    def bytes_written(self, position: int) -> Expr:
-        return self.values_type.byte_size()
-
-    def infer_result_types(self) -> ResultTypes:
+    def check_ordered(self) -> TensorType:
+        """The type of the tensor; raises unless the region, the dims and the order fit it."""
         whole, sizes, scope = self.expect_tensor(self.operands[0], "the tensor"), self.sizes, scope_of(self)
         inputs = [self.expect_tensor(v, f"input {i}") for i, v in enumerate(self.inputs)]
         if whole.element_type in STORED_ONLY or (whole.element_type == i1 and self.kind.data != "set"):
@@ -606,6 +589,63 @@ class ScatterLoopsOp(UpdatesOperand, Nested):
                 raise self.fail(f"iteration dim {at}, {sizes[at]}, is not proved to fit into dim {d}, {whole.dims[d]}")
         count = product(size for at, size in enumerate(sizes) if at not in kept)
         check_order(self, self.order, count, tuple(whole.dims[d] for d in dims))
+        return whole
+
+    def infer_result_types(self) -> ResultTypes:
+        return [self.check_ordered()]
+
+
+@irdl_op_definition
+class ScatterLoopsOp(UpdatesOperand, OrderedLoops):
+    """`ait.scatter` with an order, of values that a region computes where they are combined: no tensor holds them. Only
+    the elements that places name are written. A GPU runs it.
+
+    ```mlir
+    %y = ait.scatter_loops add %x dims [0] kept [1] order %keys, %places of(%h, %from) for (d0 = edges, d1 = 64) {
+    ^bb0(%a: !ait.tensor<nodes x 64 x f16>, %b: !ait.tensor<edges x i64>):
+      %i = ait.at %b[d0] : i64
+      %v = ait.at %a[%i, d1] : f32
+      ait.yield %v : f32
+    } : !ait.tensor<nodes x 64 x f16>
+    ```
+    """
+
+    name = "ait.scatter_loops"
+
+    def bytes_read(self, position: int) -> Expr:
+        return const(0) if position == 0 else super().bytes_read(position)
+
+    def bytes_written(self, position: int) -> Expr:
+        return self.values_type.byte_size()
+
+
+@irdl_op_definition
+class SegmentLoopsOp(OrderedLoops):
+    """`ait.scatter_loops` with a result of its own, of which each element is written once, also those that no place
+    names. The tensor is only read: it may be a number that fills a shape. A GPU runs it.
+
+    ```mlir
+    %x = ait.constant 0.0 : !ait.tensor<nodes x 64 x f16>
+    %y = ait.segment_loops add %x dims [0] kept [1] order %keys, %places of(%h, %from) for (d0 = edges, d1 = 64) {
+    ^bb0(%a: !ait.tensor<nodes x 64 x f16>, %b: !ait.tensor<edges x i64>):
+      %i = ait.at %b[d0] : i64
+      %v = ait.at %a[%i, d1] : f32
+      ait.yield %v : f32
+    } : !ait.tensor<nodes x 64 x f16>
+    ```
+    """
+
+    name = "ait.segment_loops"
+
+    def infer_result_types(self) -> ResultTypes:
+        whole, scope = self.check_ordered(), scope_of(self)
+        rest = [d for d in range(whole.rank) if d not in int_list(self.dims)]
+        for d, at in zip(rest, int_list(self.kept), strict=True):
+            if not scope.equal(self.sizes[at], whole.dims[d]):
+                raise self.fail(
+                    f"iteration dim {at}, {self.sizes[at]}, is not proved to be dim {d} of the tensor, "
+                    f"{whole.dims[d]}, whose elements are all written"
+                )
         return [whole]
 
 
@@ -706,4 +746,4 @@ def _check_block(op: Nested, block: Block, known: set[SSAValue], depth: int) -> 
         raise op.fail("the region must end with ait.yield")
 
 
-OPS = (AtOp, IndexOp, FoldOp, LoopsOp, ScatterLoopsOp)
+OPS = (AtOp, IndexOp, FoldOp, LoopsOp, ScatterLoopsOp, SegmentLoopsOp)

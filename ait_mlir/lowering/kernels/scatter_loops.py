@@ -1,15 +1,15 @@
-"""Scatters in an order of values that a region computes, on a GPU."""
+"""Scatters in an order of values that a region computes, on a GPU: in place, or with a result of their own."""
 
 from __future__ import annotations
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.loops import ScatterLoopsOp
+from ait_mlir.dialects.ait.loops import OrderedLoops, ScatterLoopsOp, SegmentLoopsOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.lowering.cpp import CppText, comment, element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved
-from ait_mlir.lowering.kernels.base import Emission, Kernel, Launch
+from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch
 from ait_mlir.lowering.kernels.loops import ONE, ZERO, Loop, braces, collapse, single, sizes, steps
 from ait_mlir.lowering.loops.body import Body
 from ait_mlir.lowering.loops.gpu_kernel import is_wide
@@ -18,7 +18,7 @@ from ait_mlir.lowering.loops.text import Numbers
 from ait_mlir.lowering.target import Target
 
 
-def nest_of_values(op: ScatterLoopsOp) -> Nest | None:
+def nest_of_values(op: OrderedLoops) -> Nest | None:
     """The nest of the values, with an axis for each iteration dim that has not size 1; None where reads divide an
     index.
     """
@@ -42,41 +42,78 @@ class ScatterLoopsKernel(Kernel[ScatterLoopsOp]):
         return target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def emit(self, launch: Launch[ScatterLoopsOp]) -> Emission:
-        op, cpp, (y,) = launch.op, launch.dims, launch.outs
-        keys, places, *_ = launch.ins[1:]
-        values = Values(launch)
-        dims, kept = int_list(op.dims), int_list(op.kept)
-        rest = [d for d in range(tensor_type(op.input).rank) if d not in dims]
-        whole = {at: y.strides[d] for d, at in zip(rest, kept, strict=True)}
-        loops = [
-            Loop(size, (stride, whole.get(at, ZERO)))
-            for at, (size, stride) in enumerate(zip(op.sizes, contiguous_strides(op.sizes), strict=True))
-        ]
-        serial, columns = (
-            collapse([loops[at] for at in chosen] or [single(2)], launch.scope)
-            for chosen in ([at for at in range(len(loops)) if at not in whole], sorted(whole))
-        )
-        nested = [*serial, single(2), *columns]
-        none = braces([ZERO] * len(nested), cpp)
-        space = (
-            f"ait::indexed_space({sizes(nested, cpp)}, {steps(nested, 0, cpp)}, {steps(nested, 1, cpp)}, "
-            f"{{{', '.join(['static_cast<const int32_t*>(nullptr)'] * len(dims))}}}, "
-            f"{{{', '.join([none] * len(dims))}}}, {braces((y.type.dims[d] for d in dims), cpp)}, "
-            f"{braces((y.strides[d] for d in dims), cpp)})"
-        )
-        kind = f"ait::{op.kind.data.capitalize()}Element"
+        keys, places = launch.ins[1:3]
+        values, space = Values(launch), Space(launch)
         body = (
-            f"return ait::gpu::scatter_ordered<{kind}, {len(serial)}, 1>(ctx, {space}, {values.made()}, {y.name}, "
-            f"{keys.name}, {places.name}, {values.in_words()});\n"
+            f"return ait::gpu::scatter_ordered<{space.groups}>(ctx, {space.text}, {values.made()}, "
+            f"{launch.outs[0].name}, {keys.name}, {places.name}, {values.in_words()});\n"
         )
         headers = (launch.header("scatter_sorted"), launch.header("loops"))
         return Emission(headers, CppText(values.definition()), CppText(body))
 
 
+class SegmentLoopsKernel(Kernel[SegmentLoopsOp]):
+    """`ait.segment_loops`: a block computes neighbouring elements of the result, from any strides of the tensor."""
+
+    name = "segment_loops"
+    ops = (SegmentLoopsOp,)
+    gpu_only = True
+
+    def matches(self, op: SegmentLoopsOp, target: Target) -> bool:
+        return target.is_gpu and nest_of_values(op) is not None
+
+    def seconds(self, op: SegmentLoopsOp, target: Target) -> float:
+        return target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
+
+    def emit(self, launch: Launch[SegmentLoopsOp]) -> Emission:
+        x, keys, places = launch.ins[:3]
+        values, space, cpp = Values(launch), Space(launch, x), launch.dims
+        body = (
+            f"return ait::gpu::scatter_segments<{space.groups}>(ctx, {space.text}, {values.made()}, {x.name}, "
+            f"{braces((x.strides[d] for d in int_list(launch.op.dims)), cpp)}, {steps(space.columns, 2, cpp)}, "
+            f"{launch.outs[0].name}, {keys.name}, {places.name}, ait::gpu::detail::PlainSegments{{}}, "
+            f"{values.in_words()});\n"
+        )
+        headers = (launch.header("scatter_segments"), launch.header("loops"))
+        return Emission(headers, CppText(values.definition()), CppText(body))
+
+
+class Space:
+    """The C++ of the space of a launch. Its loops have the strides of the values, of the result, and of the tensor `x`
+    if the values are combined with another one than the result.
+    """
+
+    def __init__(self, launch: Launch[ScatterLoopsOp] | Launch[SegmentLoopsOp], x: Arg | None = None) -> None:
+        op, cpp, (y,) = launch.op, launch.dims, launch.outs
+        dims, kept = int_list(op.dims), int_list(op.kept)
+        rest = [d for d in range(tensor_type(op.input).rank) if d not in dims]
+        whole = [y] if x is None else [y, x]
+        along = {at: [t.strides[d] for t in whole] for d, at in zip(rest, kept, strict=True)}
+        loops = [
+            Loop(size, (stride, *along.get(at, [ZERO] * len(whole))))
+            for at, (size, stride) in enumerate(zip(op.sizes, contiguous_strides(op.sizes), strict=True))
+        ]
+        one = single(1 + len(whole))
+        serial, self.columns = (
+            collapse([loops[at] for at in chosen] or [one], launch.scope)
+            for chosen in ([at for at in range(len(loops)) if at not in along], sorted(along))
+        )
+        nested = [*serial, one, *self.columns]
+        none = braces([ZERO] * len(nested), cpp)
+        self.groups = f"ait::{op.kind.data.capitalize()}Element, {len(serial)}, 1"
+        """The template arguments: how values are combined, the loops of places and those of rows."""
+        self.text = (
+            f"ait::indexed_space({sizes(nested, cpp)}, {steps(nested, 0, cpp)}, {steps(nested, 1, cpp)}, "
+            f"{{{', '.join(['static_cast<const int32_t*>(nullptr)'] * len(dims))}}}, "
+            f"{{{', '.join([none] * len(dims))}}}, {braces((y.type.dims[d] for d in dims), cpp)}, "
+            f"{braces((y.strides[d] for d in dims), cpp)})"
+        )
+
+
 class Values:
     """The functor that computes the values of a scatter from an offset in the space."""
 
-    def __init__(self, launch: Launch[ScatterLoopsOp]) -> None:
+    def __init__(self, launch: Launch[ScatterLoopsOp] | Launch[SegmentLoopsOp]) -> None:
         op = launch.op
         nest = nest_of_values(op)
         assert nest is not None, "the kernel matches"
@@ -153,4 +190,4 @@ class Values:
         return " && ".join(checks) or "true"
 
 
-KERNELS = (ScatterLoopsKernel(),)
+KERNELS = (ScatterLoopsKernel(), SegmentLoopsKernel())

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp, ScatterLoopsOp
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp, OrderedLoops
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
 from ait_mlir.dialects.ait.strided import contiguous_strides
@@ -222,7 +222,7 @@ def that_follow(nodes: Sequence[Node], reads: Sequence[Node], is_known: Callable
 
 
 def nest_of(
-    op: LoopsOp | ScatterLoopsOp,
+    op: LoopsOp | OrderedLoops,
     ins: Sequence[Strides] | None = None,
     outs: Sequence[Strides] | None = None,
     merge: bool = True,
@@ -231,7 +231,7 @@ def nest_of(
     """The nest of an op whose operands and results have these strides; row-major by default. The result of a scatter is
     the tensor that would hold its values. `shortest` as of `simplified`.
     """
-    types = [op.values_type] if isinstance(op, ScatterLoopsOp) else [tensor_type(v) for v in op.results]
+    types = [op.values_type] if isinstance(op, OrderedLoops) else [tensor_type(v) for v in op.results]
     ins = [contiguous_strides(tensor_type(v).dims) for v in op.inputs] if ins is None else ins
     outs = [contiguous_strides(t.dims) for t in types] if outs is None else outs
     around = scope_of(op)

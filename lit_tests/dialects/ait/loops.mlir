@@ -199,3 +199,20 @@ ait.graph @scatter(%x: !ait.tensor<n x 4 x f16>, %i: !ait.tensor<e x i64>, %j: !
   } {note} : !ait.tensor<n x 4 x f16>
   ait.output "y" %y : !ait.tensor<n x 4 x f16>
 }
+
+// The same with a result of its own; the tensor may be a number that fills a shape.
+// CHECK-LABEL: ait.graph @segments
+ait.graph @segments(%h: !ait.tensor<n x 4 x f16>, %i: !ait.tensor<e x i64>, %j: !ait.tensor<e x i64>) dims {n = 1 to 9, e = 0 to 64} {
+  %k, %p = ait.order %i sizes [n] : !ait.tensor<e x i32>, !ait.tensor<e x i32>
+  %x = ait.constant 0.0 : !ait.tensor<n x 4 x f16>
+  // CHECK: ait.segment_loops add %x dims [0] kept [1] order %k, %p of(%h, %j) for (d0 = e, d1 = 4) {
+  // CHECK-NEXT: ^bb0(%a: !ait.tensor<n x 4 x f16>, %b: !ait.tensor<e x i64>):
+  // CHECK: } {note} : !ait.tensor<n x 4 x f16>
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %p of(%h, %j) for (d0 = e, d1 = 4) {
+  ^bb0(%a: !ait.tensor<n x 4 x f16>, %b: !ait.tensor<e x i64>):
+    %f = ait.at %b[d0] : i64
+    %v = ait.at %a[%f, d1] : f32
+    ait.yield %v : f32
+  } {note} : !ait.tensor<n x 4 x f16>
+  ait.output "y" %y : !ait.tensor<n x 4 x f16>
+}

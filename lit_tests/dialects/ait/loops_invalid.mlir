@@ -607,3 +607,14 @@ ait.graph @scatter_unordered(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4
     ait.yield %v : f32
   } : !ait.tensor<9 x 4 x f16>
 }
+
+// -----
+
+ait.graph @segments_narrow(%x: !ait.tensor<9 x 5 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: iteration dim 1, 4, is not proved to be dim 1 of the tensor, 5, whose elements are all written}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } : !ait.tensor<9 x 5 x f16>
+}
