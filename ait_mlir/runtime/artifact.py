@@ -133,16 +133,20 @@ class Artifact:
     def _memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return np.frombuffer(self._pages, np.uint8)
 
-    def constant_bytes(self) -> dict[str, int]:
-        """The bytes of each bound constant, without reading their values. Raises `ArtifactError`."""
+    def constant_places(self) -> dict[str, safetensors_part.Place]:
+        """Dtype and shape of each bound constant, and where its values are. Raises `ArtifactError`."""
         part = self._own
         try:
             header = self.bytes.read(
                 part.offset, safetensors_part.header_bytes(self.bytes.read(part.offset, 8), part.size)
             )
-            return {name: place.end - place.begin for name, place in safetensors_part.places(header, part.size).items()}
+            return safetensors_part.places(header, part.size)
         except ArtifactError as error:
             raise ArtifactError(f"{self.path}: {error}") from None
+
+    def constant_bytes(self) -> dict[str, int]:
+        """The bytes of each bound constant, without reading their values. Raises `ArtifactError`."""
+        return {name: place.end - place.begin for name, place in self.constant_places().items()}
 
     def check_constants(self) -> None:
         """Check the hash of the constants, without memory for all of them. Raises `ArtifactError`."""

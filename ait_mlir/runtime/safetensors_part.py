@@ -15,6 +15,8 @@ from ait_mlir.errors import ArtifactError
 from ait_mlir.runtime.json_values import JsonError, JsonValue, parse_json
 
 PAGE = 4096
+CONSTANTS = "the constants are"
+"""How errors about a malformed file begin."""
 _MAX_HEADER = 100_000_000
 """The most bytes of a header that the safetensors library reads."""
 _MAX_RANK = 64
@@ -86,7 +88,7 @@ def _order(tensors: Mapping[str, np.ndarray[Any, Any] | Deferred]) -> list[str]:
     return sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
 
 
-def header_bytes(start: bytes, size: int) -> int:
+def header_bytes(start: bytes, size: int, subject: str = CONSTANTS) -> int:
     """The length of the header of a file of `size` bytes, from the `start` of the file. It includes the 8 bytes that
     hold the header's size.
 
@@ -95,13 +97,13 @@ def header_bytes(start: bytes, size: int) -> int:
     length = int.from_bytes(start[:8], "little")
     if size < 8 or length > min(size - 8, _MAX_HEADER):
         raise ArtifactError(
-            f"the constants are no safetensors file: its header has {length} bytes, expected at most "
+            f"{subject} no safetensors file: its header has {length} bytes, expected at most "
             f"{max(0, min(size - 8, _MAX_HEADER))}"
         )
     return 8 + length
 
 
-def places(header: bytes, size: int) -> dict[str, Place]:
+def places(header: bytes, size: int, subject: str = CONSTANTS) -> dict[str, Place]:
     """Where each tensor is in a file of `size` bytes, by its header.
 
     Raises `ArtifactError` if the header is malformed: tensors must follow each other without gaps, up to the end.
@@ -113,28 +115,28 @@ def places(header: bytes, size: int) -> dict[str, Place]:
                 note.text()
         found = {name: Place.of(info) for name, info in rows.items()}
     except JsonError as error:
-        raise ArtifactError(f"the constants are no safetensors file: {error}") from None
+        raise ArtifactError(f"{subject} no safetensors file: {error}") from None
     end = 0
     for name, place in sorted(found.items(), key=lambda row: (row[1].begin, row[1].end)):
         if place.begin != end:
             problem = "overlap those of another tensor" if place.begin < end else f"leave a gap behind byte {end}"
-            raise ArtifactError(f"the constants are no safetensors file: the bytes of '{name}' {problem}")
+            raise ArtifactError(f"{subject} no safetensors file: the bytes of '{name}' {problem}")
         end = place.end
     if end != size - len(header):
         raise ArtifactError(
-            f"the constants are no safetensors file: the tensors have {end} bytes, but {size - len(header)} follow the "
+            f"{subject} no safetensors file: the tensors have {end} bytes, but {size - len(header)} follow the "
             "header"
         )
     return found
 
 
-def decode(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, np.ndarray[Any, Any]]:
+def decode(data: np.ndarray[Any, np.dtype[np.uint8]], subject: str = CONSTANTS) -> dict[str, np.ndarray[Any, Any]]:
     """The tensors of a safetensors file as views of its bytes. Raises `ArtifactError` like `places`."""
-    header = data[: header_bytes(data[:8].tobytes(), data.size)].tobytes()
+    header = data[: header_bytes(data[:8].tobytes(), data.size, subject)].tobytes()
     body = data[len(header) :]
     return {
         name: body[p.begin : p.end].view(numpy_dtype(p.dtype)).reshape(p.shape)
-        for name, p in places(header, data.size).items()
+        for name, p in places(header, data.size, subject).items()
     }
 
 

@@ -23,7 +23,8 @@ from docs.site.op_pages import op_index, op_page, ops
 ROOT = Path(__file__).parents[2]
 GUIDES: tuple[tuple[str, str], ...] = (
     ("Importing models", "importing.md"),
-    ("Running and serving", "runtime.md"),
+    ("Running a model", "runtime.md"),
+    ("Serving", "serving.md"),
     ("Numbers with a scale", "quantisation.md"),
     ("Trust", "trust.md"),
     ("Patterns", "patterns.md"),
@@ -43,7 +44,7 @@ API: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "ait_mlir.importers.checkpoints.checkpoint", "ait_mlir.options.CompileOptions", "ait_mlir.driver",
         "ait_mlir.export", "ait_mlir.errors")),
     ("runtime.md", "Running", "A loaded model, its inputs and its memory.", (
-        "ait_mlir.runtime.model.Model", "ait_mlir.runtime.manifest")),
+        "ait_mlir.runtime.model.Model", "ait_mlir.runtime.manifest", "ait_mlir.serve.deploy.deployment")),
     ("builder.md", "The Python builder", "Tensors, dims, and the module that they make.", (
         "ait_mlir.frontend.tensor", "ait_mlir.frontend.intvar", "ait_mlir.frontend.graph.build_module",
         "ait_mlir.frontend.compile.compile_model")),
@@ -55,7 +56,13 @@ API: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("operators.md", "Operators from outside", "An operator of one's own.", ("ait_mlir.operators",)),
 )  # fmt: skip
 """Pages of the API: file, title, sentence, and the modules, classes and functions on it."""
-PROGRAMS = ("examples/bert.py", "examples/import_llama.py", "examples/decode.py", "examples/torch_compile.py")
+PROGRAMS = (
+    "examples/bert.py",
+    "examples/import_llama.py",
+    "examples/decode.py",
+    "examples/torch_compile.py",
+    "examples/serve.py",
+)
 COPIED = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
