@@ -22,20 +22,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TypeVar, cast
 
-from xdsl.dialects.builtin import Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ait_mlir.dialects.ait import elementwise as e
 from ait_mlir.dialects.ait.data import ConstantOp
-from ait_mlir.dialects.ait.dtypes import compute_type, integer_range, is_float
+from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type, integer_range, is_float, is_float8
 from ait_mlir.dialects.ait.types import TensorType
 from ait_mlir.dialects.outside import Elementwise
 from ait_mlir.lowering.authored import scalar_cpp
 from ait_mlir.lowering.cpp import element_type, literal
+
+_Op = TypeVar("_Op", bound=Operation)
 
 EXPRESSIONS: dict[type[Operation], str] = {
     **{op: f"ait::{op.name.removeprefix('ait.')}({{0}})" for op in e.UNARY},
@@ -60,30 +61,84 @@ NARROW_FORMS: dict[type[Operation], str] = {
     e.DivOp: "ait::div_narrow({0}, {1})",
 }
 """Functions with a cheaper form that is exact enough if the result is rounded to 2 bytes."""
+FLOAT8_FORMS = NARROW_FORMS | {e.DivOp: "ait::div_float8({0}, {1})"}
+"""The same if it is rounded to a float of 8 bits. The quotient by a scale is rounded as the exact one."""
 MAX_WORDS = 4
 """The most ops that the name of a functor lists."""
 SMALLEST_DIVISOR = 2.0**-120
 """The reciprocals of smaller numbers, and of numbers above the reciprocal of this one, are not normal floats."""
-KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.YieldOp)
+KEEP_RELATIVE_ERROR = (e.MulOp, e.DivOp, e.NegOp, e.ClampOp, e.YieldOp)
 """Ops whose relative error is at most the sum of their operands' relative errors: no digits cancel."""
 
 
-def functor(region: Region, name: str, narrow: bool = False) -> str:
+def functor(region: Region, name: str, stored: Sequence[Attribute] = ()) -> str:
     """The region as `struct NAME` with `apply(inputs..., outputs&...)`: block arguments in, yielded values out.
 
-    `name` is an identifier made by the caller; `narrow` means that every output will be rounded to 2 bytes. Raises
-    `ValueError` for an op that a region must not contain.
+    `name` is an identifier made by the caller. `stored` are the element types to which a GPU kernel rounds the outputs:
+    if all have at most 2 bytes, cheaper functions are exact enough, and casts to an 8-bit float are left to the store.
+    The struct of a region that ends with a clamp to the range of the 8-bit float that it stores has a second one,
+    `BoundedByStore`, without the clamp. Raises `ValueError` for an op that a region must not contain.
     """
     block = region.blocks[0]
-    arguments = [element_type(a.type) for a in block.args]
     terminator = block.last_op
     if not isinstance(terminator, e.YieldOp):
         raise ValueError("a region ends with ait.yield")
-    lines = _statements(block, narrow)
-    names = _names(block)
+    names, forms = _names(block), _forms(stored)
+    arguments = [element_type(a.type) for a in block.args]
     outputs = [element_type(v.type) for v in terminator.operands]
-    lines += [f"out{i} = {names[v]};" for i, v in enumerate(terminator.operands)]
-    return _struct(name, arguments, outputs, lines)
+
+    def struct(name: str, results: Sequence[SSAValue], inner: str = "") -> str:
+        left_out = _made_by_store(terminator, results)
+        lines = _statements(block, forms, left_out)
+        lines += [f"out{i} = {names[v]};" for i, v in enumerate(results)]
+        return _struct(name, arguments, outputs, lines, inner)
+
+    results = [
+        _before_casts(v, stored[i]) if i < len(stored) and is_float8(stored[i]) else v
+        for i, v in enumerate(terminator.operands)
+    ]
+    inner = ""
+    if len(stored) == 1 and is_float8(stored[0]) and (value := _before_range(results[0], stored[0])) is not None:
+        inner = struct("BoundedByStore", [value])
+    return struct(name, results, inner)
+
+
+def _forms(stored: Sequence[Attribute]) -> Mapping[type[Operation], str]:
+    """The cheaper functions that are exact enough for results of these element types."""
+    if not stored or not all(isinstance(t, Float16Type | BFloat16Type) or is_float8(t) for t in stored):
+        return {}
+    return FLOAT8_FORMS if any(is_float8(t) for t in stored) else NARROW_FORMS
+
+
+def _before_casts(value: SSAValue, stored: Attribute) -> SSAValue:
+    """The value before casts to the stored type and back, which storing it rounds alike; `value` if there are none."""
+    back = _maker(value, e.CastOp)
+    to = None if back is None else _maker(back.operands[0], e.CastOp)
+    if to is None or to.results[0].type != stored or to.operands[0].type != value.type:
+        return value
+    return to.operands[0]
+
+
+def _before_range(value: SSAValue, stored: Attribute) -> SSAValue | None:
+    """The value that a clamp to the range of the stored type bounds, if there is one."""
+    clamp, largest = _maker(value, e.ClampOp), BY_IR[stored].largest
+    return clamp.operands[0] if clamp is not None and clamp.bounds == (-largest, largest) else None
+
+
+def _maker(value: SSAValue, kind: type[_Op]) -> _Op | None:
+    """The op of this kind that makes the value, if the value has one use."""
+    return value.owner if isinstance(value.owner, kind) and value.has_one_use() else None
+
+
+def _made_by_store(terminator: e.YieldOp, results: Sequence[SSAValue]) -> set[Operation]:
+    """The ops between the values that a functor returns and those that the region yields."""
+    found: set[Operation] = set()
+    for value, result in zip(terminator.operands, results, strict=True):
+        while value is not result:
+            assert isinstance(value.owner, Operation)
+            found.add(value.owner)
+            value = value.owner.operands[0]
+    return found
 
 
 def functor_name(ops: Iterable[Operation]) -> str:
@@ -117,10 +172,12 @@ def identity_functor(t: Attribute, name: str) -> str:
     return _struct(name, [kind], [kind], ["out0 = in0;"])
 
 
-def _struct(name: str, inputs: Sequence[str], outputs: Sequence[str], lines: Sequence[str]) -> str:
+def _struct(name: str, inputs: Sequence[str], outputs: Sequence[str], lines: Sequence[str], inner: str = "") -> str:
+    """A functor; `inner` is a struct within it."""
     parameters = [f"{t} in{i}" for i, t in enumerate(inputs)] + [f"{t}& out{i}" for i, t in enumerate(outputs)]
     body = "".join(f"    {line}\n" for line in lines)
-    return f"struct {name} {{\n  static AIT_FN void apply({', '.join(parameters)}) {{\n{body}  }}\n}};\n"
+    within = "".join(f"  {line}\n" for line in inner.splitlines())
+    return f"struct {name} {{\n{within}  static AIT_FN void apply({', '.join(parameters)}) {{\n{body}  }}\n}};\n"
 
 
 def _names(block: Block) -> dict[SSAValue, str]:
@@ -142,44 +199,48 @@ def word_of(op: Operation) -> str:
     return op.name.partition(".")[2] if type(op) in EXPRESSIONS else "value"
 
 
-def _only_scaled(value: SSAValue) -> bool:
-    """Whether the region's results are at most as sensitive to a relative error of `value` as `value` itself."""
+def _only_scaled(value: SSAValue, ends: Set[Operation]) -> bool:
+    """Whether the region's results are at most as sensitive to a relative error of `value` as `value` itself.
+
+    `ends` are ops that are left to the store."""
+    readers = [use.operation for use in value.uses if use.operation not in ends]
     return all(
-        isinstance(use.operation, KEEP_RELATIVE_ERROR) and all(_only_scaled(r) for r in use.operation.results)
-        for use in value.uses
+        isinstance(op, KEEP_RELATIVE_ERROR) and all(_only_scaled(r, ends) for r in op.results) for op in readers
     )
 
 
-def _statements(block: Block, narrow: bool) -> list[str]:
+def _statements(block: Block, forms: Mapping[type[Operation], str], ends: Set[Operation]) -> list[str]:
+    """The statements of a region, without `ends`; `forms` are cheaper functions that its results allow."""
     names = _names(block)
     lines: list[str] = []
-    for op in block.ops:
+    for op in (op for op in block.ops if op not in ends):
         for result in op.results:
             operands = [names[v] for v in op.operands]
             types = [v.type for v in op.operands]
-            value = narrow_expression(op, operands) if narrow and _only_scaled(result) else None
+            value = narrow_expression(op, operands, forms) if forms and _only_scaled(result, ends) else None
             if value is None:
                 value = scalar_expression(op, operands, types, result.type)
             lines.append(f"const {element_type(result.type)} {names[result]} = {value};")
     return lines
 
 
-def narrow_expression(
-    op: Operation, operands: Sequence[str], more: Mapping[type[Operation], str] = MappingProxyType({})
-) -> str | None:
-    """The cheaper C++ of an op whose result is only scaled before it is rounded to 2 bytes, if there is one; `more` are
-    forms beside `NARROW_FORMS`."""
-    form = NARROW_FORMS.get(type(op)) or more.get(type(op))
+def narrow_expression(op: Operation, operands: Sequence[str], forms: Mapping[type[Operation], str]) -> str | None:
+    """The cheaper C++ of an op whose result is only scaled before it is rounded to 1 or 2 bytes, if there is one;
+    `forms` are the functions that this allows."""
+    form = forms.get(type(op))
     if form is None or not isinstance(op.results[0].type, Float32Type):
         return None
-    factor = _reciprocal(op)
+    factor = _reciprocal(op, exact=forms is FLOAT8_FORMS)
     return form.format(*operands) if factor is None else f"ait::mul<float>({operands[0]}, {factor})"
 
 
-def _reciprocal(op: Operation) -> str | None:
-    """The reciprocal that replaces a division by a constant; None if it would overflow or lose digits."""
+def _reciprocal(op: Operation, exact: bool) -> str | None:
+    """The reciprocal that replaces a division by a constant; None if it would overflow, lose digits, or, if `exact`, be
+    rounded."""
     divisor = op.operands[1].owner if isinstance(op, e.DivOp) else None
     if not isinstance(divisor, ConstantOp) or not SMALLEST_DIVISOR <= abs(_constant(divisor)) <= 1 / SMALLEST_DIVISOR:
+        return None
+    if exact and abs(math.frexp(_constant(divisor))[0]) != 0.5:
         return None
     return literal(1 / _constant(divisor), op.results[0].type)
 

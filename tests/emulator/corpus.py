@@ -311,8 +311,14 @@ def _hopper_bytes() -> Iterator[tuple[str, Case]]:
         yield name, on_kernel(at(case, case.envs[i % 3 : i % 3 + 1]), "hopper", case.config, case.constants)
 
 
+    for name, case in hopper.number_cases().items():
+        yield name, on_kernel(at(case, [case.envs[i] for i in (0, 2, 6)]), "hopper", case.config)
+
+
 def _check_sums(library: Library, case: Case, name: str) -> None:
     PRODUCTS.on_gpu().check(library, case, _type(name))
+    if name.startswith("rows-numbers"):
+        hopper.check_quotients(library, case)
 
 
 def _hopper_attentions() -> Iterator[tuple[str, Case]]:

@@ -40,7 +40,7 @@ def contraction(
     results.
     """
     scalar = "f64" if t == "f64" else "f32"
-    wide = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32"}
+    wide = dict.fromkeys(("f16", "bf16", "f8E4M3FN", "f8E5M2"), "f32")
     gated = op == "gated_gemm"
     a, b = batch[0] + stored(layout[0], m, "k"), batch[1] + stored(layout[1], "k", "(2*n)" if gated else n)
     stored_as = {"%y": result or t, **(further or {})}

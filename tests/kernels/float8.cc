@@ -19,6 +19,17 @@ AIT_FLOAT8(float8_e4m3fn)
 AIT_FLOAT8(float8_e5m2)
 AIT_FLOAT8(float8_e8m0fnu)
 
+template <class T>
+static void saturate_all(const float* x, int64_t n, uint16_t* bits) {
+  for (int64_t i = 0; i < n; ++i) bits[i] = T::saturated(x[i], x[n - 1 - i]);
+}
+extern "C" void saturate_float8_e4m3fn(const float* x, int64_t n, uint16_t* bits) { saturate_all<ait::float8_e4m3fn>(x, n, bits); }
+extern "C" void saturate_float8_e5m2(const float* x, int64_t n, uint16_t* bits) { saturate_all<ait::float8_e5m2>(x, n, bits); }
+
+extern "C" void divide(const float* a, const float* b, int64_t n, float* q) {
+  for (int64_t i = 0; i < n; ++i) q[i] = ait::div_float8(a[i], b[i]);
+}
+
 extern "C" void to_4_bits(const float* x, int64_t n, int8_t* i4, uint8_t* ui4) {
   for (int64_t i = 0; i < n; ++i) i4[i] = cast<int8_t>(cast<ait::int4_t>(x[i])), ui4[i] = cast<uint8_t>(cast<ait::uint4_t>(x[i]));
 }

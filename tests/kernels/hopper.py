@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from ait_mlir.dialects.ait.dtypes import BY_IR
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.lowering.kernels.gemm_hopper import SHORT_SUM_TILES, TILES, HopperTile
+from ait_mlir.reference.core import to_storage
 from tests.kernels.contractions import (
     BIAS,
     BIAS_GELU,
@@ -16,13 +21,14 @@ from tests.kernels.contractions import (
     BIAS_RESIDUAL,
     BIAS_TANH,
     LAYOUTS,
+    NUMBERS,
     SILU_MUL,
     SILU_MUL_NUMBERS,
     TANH_MUL_ADD,
     contraction,
     resized,
 )
-from tests.kernels.harness import Case
+from tests.kernels.harness import Case, Library
 from tests.kernels.library_gemm import ConfiguredCase, on_kernel
 from tests.specs.gemm import FLOATS8, GEMM
 
@@ -151,12 +157,61 @@ def byte_cases() -> dict[str, ConfiguredCase]:
         case = GEMM.drawn("float8-even" if tile.short_sums else "bytes-even", t)
         case = replace(case, text=case.text.replace("k = 0 to", "k = 1 to"), envs=BYTE_ENVS)
         cases[f"{'x'.join(map(str, tile.values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
-    tiles = *SHORT_SUM_TILES[:3], *TILES[:3]
-    for tile, t in zip(tiles, (*FLOATS8, *FLOATS8[:1], "i8", "ui8", "i8"), strict=True):
+    short = [SHORT_SUM_TILES[i] for i in (0, 1, 2, 3, 5, 9, 15)]  # boxes of 64 columns, of 32, none; one team and two
+    types = itertools.cycle(FLOATS8)
+    for tile, t in (*zip(short, types, strict=False), *zip(TILES[:3], ("i8", "ui8", "i8"), strict=True)):
         case = GEMM.drawn("float8-numbers" if tile.short_sums else "bytes-even-numbers", t)
         case = replace(case, text=case.text.replace("k = 0 to", "k = 1 to"), envs=BYTE_ENVS)
         cases[f"numbers-{'x'.join(map(str, tile.values()))}-{t}"] = on_kernel(case, "hopper", tile.config(), (1,))
     return cases
+
+
+
+NUMBER_ENVS = (
+    *({"b": 2, "m": m, "n": n, "k": 3} for m, n in ((1, 1), (16, 2), (127, 5), (200, 17), (0, 3), (5, 0))),
+    {"b": 1, "m": 130, "n": 9, "k": 40},
+)
+NUMBERS_OF_SUMS = NUMBERS.replace("%v", "%acc").replace("%1", "%0")
+
+
+def number_cases() -> dict[str, ConfiguredCase]:
+    """Products of f16 whose results are floats of 8 bits, in rows that start on 16 bytes: one scale, a scale for each row, and
+    rows that lie apart; boxes of 64 and of 32 columns."""
+    cases: dict[str, ConfiguredCase] = {}
+    one, by_row = [("", "f32")], [("b x m x 1", "f32")]
+    apart = {3: ("m*(n + 32)", "n + 32", "1")}
+    for label, op, extras, body, result, strides, tile in (
+        ("one", "gemm", one, NUMBERS_OF_SUMS, "f8E4M3FN", {}, HopperTile(128, 128, 5, 1, 2, 1)),
+        ("rows", "gemm", by_row, NUMBERS_OF_SUMS, "f8E4M3FN", {}, HopperTile(64, 96, 6, 1, 1, 1)),
+        ("apart", "gemm", by_row, NUMBERS_OF_SUMS, "f8E5M2", apart, HopperTile(128, 192, 4, 1, 1, 2)),
+        ("gated", "gated_gemm", [], SILU_MUL_NUMBERS, "f8E4M3FN", {}, HopperTile(128, 128, 5, 1, 2, 1)),
+    ):
+        body = body.replace("448", "57344") if result == "f8E5M2" else body
+        case = made(op, "rcr", "f16", NUMBER_ENVS, batch=("b x ", "", "b x "), extras=extras, body=body, result=result,
+                    strides=strides)  # fmt: skip
+        sixteens = {at: tuple(s.replace("8*n", "16*n") for s in steps) for at, steps in case.strides.items()}
+        case = replace(case, text=case.text.replace("(8*n)", "(16*n)"), strides=sixteens)
+        cases[f"{label}-numbers-in-lines-f16"] = on_kernel(case, "hopper", tile.config())
+    return cases
+
+
+def check_quotients(library: Library, case: Case) -> None:
+    """A case of `number_cases` with a scale for each row divides numbers, ties among them, as exactly as the reference: its
+    second factor is the unit matrix."""
+    random, m, n = np.random.default_rng(0), 150, 64
+    result = tensor_type(case.op.results[0]).element_type
+    middles = np.arange(1, 32, 2) * 2.0 ** random.integers(-9, 4, (m, n, 1))
+    scales = (1 + random.integers(0, 64, m) / 64) * 2.0 ** random.integers(-3, 4, m)
+    near = random.choice(np.arange(16), (m, n))
+    ties = np.take_along_axis(middles, near[..., None], -1)[..., 0] * scales[:, None]
+    a = np.where(random.random((m, n)) < 0.8, ties, random.standard_normal((m, n)) * 100).astype(np.float16)
+    scales[:7] = 0, np.inf, np.nan, 2.0**-140, 2.0**-126, 2.0**120, -2.0
+    inputs = [a[None], np.eye(n, dtype=np.float16), scales.astype(np.float32).reshape(1, m, 1)]
+    (found,) = library.run(case, {"b": 1, "m": m, "n": n // 16, "k": n // 8}, inputs)
+    largest = BY_IR[result].largest
+    with np.errstate(all="ignore"):
+        want = to_storage(np.clip(a / scales.astype(np.float32).astype(np.float64)[:, None], -largest, largest), result)
+    np.testing.assert_array_equal(found[0].astype(np.float32), want.astype(np.float32))
 
 
 def gated_cases() -> dict[str, ConfiguredCase]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i32, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Region
 
+from ait_mlir.dialects.ait.dtypes import f8E4M3FN
 from ait_mlir.dims import Scope, parse
 from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.cpp import comment, cstr, element_type, literal
@@ -128,7 +129,8 @@ def test_activations_for_narrow_results(name: str, uses: str, cheaper: bool) -> 
         '    ait.yield %y : f32\n  } : !ait.tensor<4 x f16>\n  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
     )
     region = Case(text).op.regions[0]
-    assert (f"ait::{name}_narrow(" in functor(region, "f", narrow=True)) is cheaper
+    assert (f"ait::{name}_narrow(" in functor(region, "f", [f16])) is cheaper
+    assert (f"ait::{name}_narrow(" in functor(region, "f", [f8E4M3FN])) is cheaper
     assert "_narrow(" not in functor(region, "f")
 
 
@@ -150,8 +152,53 @@ def test_divisions_for_narrow_results(divisor: str, expression: str) -> None:
         '  ait.output "a" %a : !ait.tensor<4 x f16>\n}'
     )
     region = Case(text).op.regions[0]
-    assert f"= {expression};" in functor(region, "f", narrow=True)
+    assert f"= {expression};" in functor(region, "f", [f16])
     assert "ait::div<float>(in0, constant0)" in functor(region, "f")
+
+
+@pytest.mark.parametrize(
+    ("divisor", "expression"),
+    [
+        ("6.0", "ait::div_float8(in0, constant0)"),  # a reciprocal would be rounded
+        ("-0.25", "ait::mul<float>(in0, -0x1.0000000000000p+2f)"),
+        ("0.0", "ait::div_float8(in0, constant0)"),
+    ],
+)
+def test_divisions_for_floats_of_8_bits(divisor: str, expression: str) -> None:
+    body = f"    %c = ait.constant {divisor} : f32\n    %y = ait.div %0, %c : f32\n"
+    assert f"= {expression};" in functor(stored_region(body), "f", [f8E4M3FN])
+    assert "ait::div<float>(in0, constant0)" in functor(stored_region(body), "f")
+
+
+CAST = "    %q = ait.cast %p : f8E4M3FN\n    %y = ait.cast %q : f32\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "inner"),
+    [
+        ("    %y = ait.clamp %0 min -448.0 max 448.0 : f32\n", "clamp0", "in0"),
+        ("    %p = ait.clamp %0 min -448.0 max 448.0 : f32\n" + CAST, "clamp0", "in0"),
+        ("    %p = ait.neg %0 : f32\n" + CAST, "neg0", None),
+        ("    %y = ait.clamp %0 min -448.0 max 400.0 : f32\n", "clamp0", None),
+        ("    %y = ait.clamp %0 max 448.0 : f32\n", "clamp0", None),
+        ("    %p = ait.clamp %0 min -448.0 max 448.0 : f32\n    %y = ait.add %p, %p : f32\n", "add0", None),
+        (("    %p = ait.neg %0 : f32\n" + CAST).replace("f8E4M3FN", "f8E5M2"), "cast1", None),  # another rounding
+    ],
+)
+def test_the_store_rounds_and_bounds_floats_of_8_bits(body: str, result: str, inner: str | None) -> None:
+    found = functor(stored_region(body), "f", [f8E4M3FN])
+    within, _, last = found.rpartition("  static AIT_FN")
+    assert f"    out0 = {result};" in last and ("BoundedByStore" in within) is (inner is not None)
+    assert inner is None or (f"out0 = {inner};" in within and "clamp" not in within)
+    assert "BoundedByStore" not in functor(stored_region(body), "f")
+
+
+def stored_region(body: str) -> Region:
+    text = (
+        f"ait.graph @g(%x: !ait.tensor<4 x f16>) {{\n  %a = ait.fused_elementwise(%x) {{\n  ^bb0(%0: f32):\n{body}"
+        '    ait.yield %y : f32\n  } : !ait.tensor<4 x f8E4M3FN>\n  ait.output "a" %a : !ait.tensor<4 x f8E4M3FN>\n}'
+    )
+    return Case(text).op.regions[0]
 
 
 def test_gelu_narrow_is_exact_enough(tmp_path: Path) -> None:

@@ -281,9 +281,9 @@ def epilogue_functor(op: HasEpilogue | GroupedGemmOp, place: str) -> tuple[str, 
     """The C++ definition of the epilogue's functor, empty without an epilogue, and the functor's type."""
     if not op.epilogue.blocks:
         return "", f"ait::{place}::NoEpilogue"
-    narrow = place == "gpu" and all(is_narrow(tensor_type(r).element_type) for r in op.results)
+    stored = [tensor_type(r).element_type for r in op.results] if place == "gpu" else []
     name = functor_name(op.epilogue.block.ops)
-    return functor(op.epilogue, name, narrow), name
+    return functor(op.epilogue, name, stored), name
 
 
 def call_template(

@@ -18,7 +18,6 @@ from ait_mlir.dims import Expr, Scope, const, floordiv
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.loops import ZERO, Loop, broadcast_strides, collapse, nest, operand, pack, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
@@ -106,8 +105,8 @@ class GroupNormKernel(Kernel[GroupNormOp]):
         ins = [x, Arg(factors.name, factors.type, factors.strides), second, *biases, *extras]
         name = "epilogue_@ID@"
         element = x.type.element_type
-        narrow = launch.target.is_gpu and is_narrow(y.type.element_type)
-        definition = functor(op.epilogue, name, narrow) if op.epilogue.blocks else identity_functor(element, name)
+        stored = [y.type.element_type] if launch.target.is_gpu else []
+        definition = functor(op.epilogue, name, stored) if op.epilogue.blocks else identity_functor(element, name)
         bias, plus = (", A bias", " + bias") if biases else ("", "")
         definition += (
             "struct normed_@ID@ {\n"

@@ -17,7 +17,6 @@ from ait_mlir.dims import Scope, const, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import bytes_moved, element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
@@ -228,7 +227,7 @@ class ClusterGroupNorm(Kernel[GroupNormOp]):
             f"{operand(y.name, nested, len(strides) - 1, dims)}, {scale}, {bias}, "
             f"{launch.cpp(*(const(n) for n in (op.groups.value.data, width)))}, {cluster}, "
             f"{launch.number(op.eps, f64)}{''.join(f', {b.name}' for b in launch.between)})",
-            functor(op.epilogue, name, is_narrow(y.type.element_type))
+            functor(op.epilogue, name, [y.type.element_type])
             if op.epilogue.blocks
             else identity_functor(x.type.element_type, name),
         )

@@ -20,7 +20,6 @@ from ait_mlir.lowering.kernels.contraction import (
     Problem,
     epilogue_functor,
     in_halves,
-    is_narrow,
     on_mma,
 )
 from ait_mlir.lowering.kernels.gemm import CPU_RATE, SIMT_RATE
@@ -249,8 +248,8 @@ class GroupedNormKernel(Kernel[GroupedNormOp]):
             beside = pack(extras[i * each : (i + 1) * each], nested, 2, dims)
             own = operand(inputs[i].name, nested, 0, dims), operand(out.name, nested, 1, dims)
             parts.append(self._call(launch, sizes(nested, dims), own, (scales[i], biases[i]), beside))
-        narrow = launch.target.is_gpu and is_narrow(launch.outs[0].type.element_type)
-        definitions = functor(op.epilogue, "epilogue_@ID@", narrow) if op.epilogue.blocks else ""
+        stored = [launch.outs[0].type.element_type] if launch.target.is_gpu else []
+        definitions = functor(op.epilogue, "epilogue_@ID@", stored) if op.epilogue.blocks else ""
         if not launch.target.is_gpu:
             definitions += identity_functor(inputs[0].type.element_type, "norm_@ID@")
             body = "".join(f"if (const int32_t status = {part}) return status;\n" for part in parts) + "return 0;\n"

@@ -14,7 +14,6 @@ from ait_mlir.dims import Expr, Scope, product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.kernels.amounts import estimate_env
 from ait_mlir.lowering.kernels.base import Arg, Emission, Kernel, Launch, Strides, Target
-from ait_mlir.lowering.kernels.contraction import is_narrow
 from ait_mlir.lowering.kernels.loops import broadcast_strides, collapse, nest, operand, pack, single, sizes
 from ait_mlir.lowering.regions import functor, identity_functor
 
@@ -112,9 +111,9 @@ class NormKernel(Kernel[NormOp]):
         definitions = functor(norm.prologue, name) if norm.prologue.blocks else identity_functor(element, name)
         finish = ""
         if norm.epilogue.blocks:
-            narrow = launch.target.is_gpu and is_narrow(outs[0].type.element_type)
+            stored = [outs[0].type.element_type] if launch.target.is_gpu else []
             template, finish = f"{template}, epilogue_@ID@", f", {packs[2]}"
-            definitions += functor(norm.epilogue, "epilogue_@ID@", narrow)
+            definitions += functor(norm.epilogue, "epilogue_@ID@", stored)
         return launch.call(
             "row",
             f"{self.name}<{template}>(ctx, {sizes(nested, dims)}, {packs[0]}, {packs[1]}, "

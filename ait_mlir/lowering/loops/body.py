@@ -47,13 +47,13 @@ from ait_mlir.lowering.loops.nest import (
     walk,
 )
 from ait_mlir.lowering.loops.text import IndexText, Lines, Numbers
-from ait_mlir.lowering.regions import KEEP_RELATIVE_ERROR, narrow_expression, scalar_expression, word_of
+from ait_mlir.lowering.regions import KEEP_RELATIVE_ERROR, NARROW_FORMS, narrow_expression, scalar_expression, word_of
 
 Place = Literal["cpu", "gpu"]
 UNROLLED = 64
 """Folds of at most so many steps, with those around them, are written out by the compiler."""
-LOOPS_FORMS: dict[type[Operation], str] = {ExpOp: "ait::exp_narrow({0})"}
-"""Cheaper functions beside those of all regions."""
+LOOPS_FORMS: dict[type[Operation], str] = NARROW_FORMS | {ExpOp: "ait::exp_narrow({0})"}
+"""Cheaper functions for results that are rounded to 2 bytes: those of all regions and more."""
 KEEP_DIGITS = (*KEEP_RELATIVE_ERROR, AbsOp, ReluOp, TanhOp, SiluOp, SigmoidOp)
 """Ops of loops whose results have as many right digits as their operands. Silu and sigmoid of x < 0 lose a few: their
 relative error is up to 1 + |x| times that of x, and from -88 on their result is 0."""

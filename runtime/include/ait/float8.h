@@ -11,16 +11,16 @@ namespace ait {
 
 #if defined(AIT_CUDA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define AIT_CONVERTS_FLOAT8
-/// @brief To nearest, ties to even; beyond the largest number: the largest one.
-__device__ __forceinline__ uint8_t float_to_e4m3(float value) {
+/// @brief Two numbers, the first in the lower byte, to nearest, ties to even; beyond the largest number: the largest one.
+__device__ __forceinline__ uint16_t floats_to_e4m3(float first, float second) {
   uint16_t pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.f), "f"(value));
-  return static_cast<uint8_t>(pair);
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+  return pair;
 }
-__device__ __forceinline__ uint8_t float_to_e5m2(float value) {
+__device__ __forceinline__ uint16_t floats_to_e5m2(float first, float second) {
   uint16_t pair;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.f), "f"(value));
-  return static_cast<uint8_t>(pair);
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+  return pair;
 }
 /// @brief The bits of the half that has the value of a float8_e4m3fn.
 __device__ __forceinline__ uint16_t e4m3_to_half(uint8_t bits) {
@@ -66,7 +66,7 @@ struct float8 {
     constexpr float kLast = kInfinite ? 61440.f : 464.f;  // halfway to what the next number would be, which is even where it is infinity
     const float magnitude = value < 0.f ? -value : value;
     const uint8_t sign = static_cast<uint8_t>(bit_cast<uint32_t>(value) >> 24 & 0x80u);
-    if (kInfinite ? magnitude < kLast : magnitude <= kLast) return kInfinite ? float_to_e5m2(value) : float_to_e4m3(value);
+    if (kInfinite ? magnitude < kLast : magnitude <= kLast) return static_cast<uint8_t>(saturated(value, 0.f));
     return static_cast<uint8_t>((value == value ? kTop : kNan) | sign);
 #else
     constexpr uint32_t kShift = 23 - kMantissa, kExponents = 127 - kBias;
@@ -83,7 +83,18 @@ struct float8 {
 #endif
   }
 
+  /// Two numbers, the first in the lower byte. To nearest, ties to even; beyond the largest number, and of infinity, the largest number.
+  static AIT_FN uint16_t saturated(float first, float second) {
+#if defined(AIT_CONVERTS_FLOAT8)
+    return kInfinite ? floats_to_e5m2(first, second) : floats_to_e4m3(first, second);
+#else
+    return static_cast<uint16_t>(round(within(first)) | round(within(second)) << 8);
+#endif
+  }
+
  private:
+  static constexpr float kLargest = kInfinite ? 57344.f : 448.f;
+  static AIT_FN float within(float value) { return value > kLargest ? kLargest : value < -kLargest ? -kLargest : value; }
   static constexpr uint32_t kTop = kInfinite ? 0x7fu << kMantissa & 0x7fu : 0x7fu;  ///< the bits of infinity, else those of NaN
   static constexpr uint32_t kNan = kInfinite ? kTop | 1u << (kMantissa - 1) : kTop;
 };

@@ -316,6 +316,19 @@ AIT_FN Divisor divisor_narrow(float b) {
 }
 AIT_FN float div_by_narrow(float a, const Divisor& b) { return a * b.scale * b.reciprocal; }
 
+/// @brief a / b for quotients that are rounded to floats of 8 bits: it lies where the quotient in float lies, above, below or at each number
+/// halfway between two of them. Without a division for each a, if b is that of many.
+AIT_FN float div_float8(float a, float b) {
+  // b times a power of 2, so that its reciprocal and what is left of a are normal; 0 / 1 for an infinite b.
+  const float size = detail::magnitude(b);
+  const bool infinite = size == INFINITY;
+  const float scale = infinite ? 0.f : size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.f;
+  const float by = infinite ? 1.f : b * scale, reciprocal = 1.f / by, from = a * scale;
+  // Markstein's division: a quotient within 2 ulp, and what it leaves of a. The bounds keep infinities out of the difference.
+  const float near = fmaxf(fminf(from * reciprocal, 0x1p20f), -0x1p20f);
+  return fmaf(fmaf(near, by, -from), -reciprocal, near);
+}
+
 /// @brief silu for results that are rounded to half or bfloat16: without what makes `exp` and a quotient exact to the last bits.
 AIT_FN float silu_narrow(float x) {
 #if defined(AIT_DEVICE_MATH) && defined(AIT_CUDA)

@@ -1,10 +1,10 @@
 /// @file gemm_fragments.cuh
 /// @brief The epilogue of the Hopper gemm: extra operands and results in the layout in which `wgmma` leaves its accumulators.
 ///
-/// A thread holds pairs of neighbouring columns of two rows: extra operands are read in pairs, and results of 2 bytes go through a box of
+/// A thread holds pairs of neighbouring columns of two rows: extra operands are read in pairs, and results of 1 or 2 bytes go through a box of
 /// shared memory, 16 rows a warp, from where the copy engine writes whole lines. Of further results of 2 bytes, four lanes exchange their
 /// pairs, and each writes 16 bytes. The copy engine knows only rows that start on 16 bytes: where they start anywhere, extra operands are read
-/// one by one, the warp writes the lines of its box, and further results are written in pairs.
+/// one by one, the warp writes the lines of its box, and further results and results of 1 byte are written in pairs.
 #ifndef AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 #define AIT_KERNELS_GPU_GEMM_FRAGMENTS_CUH_
 
@@ -29,6 +29,28 @@ __device__ __forceinline__ void store_pair(D* to, const Pair<D>& pair, bool both
   } else {
     to[0] = pair.v[0];
     if (both) to[1] = pair.v[1];
+  }
+}
+
+/// @brief The epilogue F as a kernel runs it whose store is `rounded_pair`: without the bounds at its end if the store keeps within them.
+template <class F, class D, class = void>
+struct Bounded {
+  static constexpr bool kByStore = false;
+  using Type = F;
+};
+template <class F, class D>
+struct Bounded<F, D, std::void_t<typename F::BoundedByStore>> {
+  static constexpr bool kByStore = is_float8<D>;
+  using Type = std::conditional_t<kByStore, typename F::BoundedByStore, F>;
+};
+
+/// @brief A pair of results, rounded once. `kBounds`: beyond the largest number of an 8-bit float, the largest number.
+template <class D, bool kBounds>
+__device__ __forceinline__ Pair<D> rounded_pair(compute_t<D> first, compute_t<D> second) {
+  if constexpr (kBounds) {
+    return bit_cast<Pair<D>>(D::saturated(first, second));
+  } else {
+    return {{convert<D>(first), convert<D>(second)}};
   }
 }
 
@@ -252,17 +274,21 @@ struct Fragments<kEights, kVectors, kStaged, kAligned, kPeriod, Further<D>, Rest
   }
 };
 
-/// @brief The boxes of a warp in shared memory, which take turns: 16 rows of `kCols` (64 or 32) columns of 2 bytes, in swizzled lines. An
-/// operand is copied into a box ahead of the results that take its place. One thread starts all copies of a warp.
-template <int kCols, int kBoxes>
+/// @brief The boxes of a warp in shared memory, which take turns: 16 rows of `kCols` (64 or 32) columns of `kSize` bytes, 2 or 1, in swizzled
+/// lines. An operand of 2 bytes is copied into a box ahead of the results that take its place. One thread starts all copies of a warp.
+template <int kCols, int kBoxes, int kSize = 2>
 struct Boxes {
-  static constexpr int kBytes = 16 * kCols * 2;
+  static constexpr int kLine = kCols * kSize, kBytes = 16 * kLine;
   uint32_t base, barriers;
   RingPlace<kBoxes> place, ahead;
 
   static __device__ __forceinline__ uint32_t offset(int block) {
-    const int lane = int(threadIdx.x) % 32, row = lane % 16, chunk = block * 2 + lane / 16;
-    return uint32_t(row * kCols * 2 + (kCols == 64 ? chunk ^ (row % 8) : chunk ^ (row / 2 % 4)) * 16);
+    const int lane = int(threadIdx.x) % 32, row = lane % 16;
+    return place_of(row, block * 2 + lane / 16);
+  }
+  /// Where 16 bytes of a line lie: the copy engine permutes those of neighbouring lines.
+  static __device__ __forceinline__ uint32_t place_of(int row, int chunk) {
+    return uint32_t(row * kLine + (chunk ^ row / (128 / kLine) % (kLine / 16)) * 16);
   }
   /// Starts the copy of an operand to the next box. The first lane alone, when the stores from that box have read it.
   __device__ __forceinline__ void load(const CUtensorMap* map, int col, int row, int inner, int outer) {
@@ -281,6 +307,12 @@ struct Boxes {
       __syncwarp();
     }
   }
+  /// Writes a pair of results of 1 byte: of this lane's columns of the eight columns `eight`, in the lane's first row or 8 rows below.
+  __device__ __forceinline__ void put_pair(int eight, int second, uint16_t pair) const {
+    static_assert(kSize == 1);
+    const int lane = int(threadIdx.x) % 32;
+    store_shared_half_word(base + place.stage * kBytes + place_of(lane / 4 + second * 8, eight / 2) + eight % 2 * 8 + lane % 4 * 2, pair);
+  }
   /// Reads the 16 x 16 operands at column 16 * `block`.
   __device__ __forceinline__ void get(int block, uint32_t (&words)[4]) const { load_matrix_x4(words, base + place.stage * kBytes + offset(block)); }
   /// Writes the results there.
@@ -292,7 +324,7 @@ struct Boxes {
   /// @tparam kBatch words of so many rows are read before the first is written
   template <int kBatch, class D>
   __device__ __forceinline__ void write(D* to, int64_t pitch, int rows, int cols) {
-    static_assert(sizeof(D) == 2 && 8 % kBatch == 0);
+    static_assert(sizeof(D) == 2 && kSize == 2 && 8 % kBatch == 0);
     constexpr int kRowWords = kCols / 2;  // a row has 32 or 16 words: all of its lanes, or half of them
     const int lane = int(threadIdx.x) % 32, word = lane % kRowWords;
     const uint32_t box = base + place.stage * kBytes;
@@ -350,8 +382,7 @@ struct Boxes {
   }
   /// Two neighbouring columns of the box.
   static __device__ __forceinline__ uint32_t word_at(uint32_t box, int row, int word) {
-    const int chunk = word / 4 ^ (kCols == 64 ? row % 8 : row / 2 % 4);
-    return load_shared_word(box + uint32_t(row * kCols * 2 + chunk * 16 + word % 4 * 4));
+    return load_shared_word(box + place_of(row, word / 4) + word % 4 * 4);
   }
   /// Starts the copy of the box to memory if `exists`.
   __device__ __forceinline__ void end(const CUtensorMap* map, bool exists, int col, int row, int inner, int outer) {
@@ -367,15 +398,16 @@ struct Boxes {
 
 /// @brief The results that `finish_fragments` writes: `kM` times 64 rows, 16 a warp, and `kCols` columns, in rounds.
 /// @tparam kHalves sums that a result is made of: the accumulators have so many times `kCols` columns
-/// @tparam kBoxCols columns of a box; 0: results go to memory directly, as those do that have not 2 bytes
+/// @tparam kBoxCols columns of a box; 0: results go to memory directly, as do those of 4 bytes, and those of 1 byte without `kAligned_`
 /// @tparam kSpare registers beside the accumulators
 /// @tparam kAligned_ whether rows of the result and of extra operands start on 16 bytes, and have a multiple of 8 columns
 /// @tparam kHead_ columns of a head of which both halves make a result, a multiple of 16; extra operands have half as many; 0: there are none
 template <int kM_, int kCols_, int kHalves_, int kBoxCols, int kSpare, bool kAligned_, int kHead_, uint32_t kVectors, class D, class... E>
 struct FragmentRounds {
   static constexpr int kM = kM_, kCols = kCols_, kHalves = kHalves_, kHead = kHead_;
-  static constexpr bool kBoxed = kBoxCols > 0 && sizeof(D) == 2, kAligned = kAligned_;
-  static constexpr int kStaged = kBoxed && kAligned && kHead == 0 ? staged_operand<kVectors, 0, E...>() : -1;
+  static constexpr bool kAligned = kAligned_, kBytes = sizeof(D) == 1;
+  static constexpr bool kBoxed = kBoxCols > 0 && (sizeof(D) == 2 || (kBytes && kAligned));
+  static constexpr int kStaged = kBoxed && !kBytes && kAligned && kHead == 0 ? staged_operand<kVectors, 0, E...>() : -1;
   static constexpr int kPartCols = kBoxCols > 0 ? kBoxCols : kCols <= 32 ? kCols : kCols % 32 == 0 ? 32 : kCols % 16 == 0 ? 16 : 8;
   static constexpr int kEights = kPartCols / 8, kParts = kCols / kPartCols, kRounds = kM * kParts;
   using Extra = Fragments<kEights, kVectors, kStaged, kAligned, kHead / 2, E...>;
@@ -427,7 +459,8 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
                                                  sum_t<T> (&acc)[Rounds::kM][Rounds::kHalves * Rounds::kCols / 2], int m0, int n0, int outer, int inner,
                                                  bool staged_inner, bool staged_outer, const Ready& ready, int turned = 0) {
   constexpr int kParts = Rounds::kParts, kPartCols = Rounds::kPartCols;
-  constexpr bool kStaged = Rounds::kStaged >= 0;
+  constexpr bool kStaged = Rounds::kStaged >= 0, kBounds = Bounded<F, D>::kByStore;
+  using Run = typename Bounded<F, D>::Type;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
   const int first_row = m0 + warp * 16, shift = lane % 4 * 2;
   typename Rounds::Extra extra[2];
@@ -462,16 +495,21 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
             if constexpr (Rounds::kHead > 0) {
               const int own = part * Rounds::kEights + eight;
               const sum_t<T> other = acc[i][Rounds::other(own) * 4 + r * 2 + e];
-              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], Rounds::is_first(own) ? -other : other);
+              extra[round % 2].template run<Run>(words, eight, r, e, acc[i][at], out[c][r][e], Rounds::is_first(own) ? -other : other);
               if (col + eight * 8 >= turned) out[c][r][e] = acc[i][at];
             } else if constexpr (Rounds::kHalves == 2) {
-              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e], acc[i][Rounds::kCols / 2 + at]);
+              extra[round % 2].template run<Run>(words, eight, r, e, acc[i][at], out[c][r][e], acc[i][Rounds::kCols / 2 + at]);
             } else {
-              extra[round % 2].template run<F>(words, eight, r, e, acc[i][at], out[c][r][e]);
+              extra[round % 2].template run<Run>(words, eight, r, e, acc[i][at], out[c][r][e]);
             }
           }
       }
-      if constexpr (Rounds::kBoxed) {
+      if constexpr (Rounds::kBoxed && Rounds::kBytes) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+#pragma unroll
+          for (int r = 0; r < 2; ++r) boxes.put_pair(b * 2 + c, r, bit_cast<uint16_t>(rounded_pair<D, kBounds>(out[c][r][0], out[c][r][1])));
+      } else if constexpr (Rounds::kBoxed) {
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
           const Pair<D> pair{{convert<D>(out[q / 2][q % 2][0]), convert<D>(out[q / 2][q % 2][1])}};
@@ -485,7 +523,7 @@ __device__ __forceinline__ void finish_fragments(const GemmArgs<T, D, E...>& arg
 #pragma unroll
           for (int r = 0; r < 2; ++r) {
             const int y = row + lane / 4 + r * 8, x = col + b * 16 + c * 8 + shift;
-            const Pair<D> pair{{convert<D>(out[c][r][0]), convert<D>(out[c][r][1])}};
+            const Pair<D> pair = rounded_pair<D, kBounds>(out[c][r][0], out[c][r][1]);
             if (y < args.m && x < args.n) {
               store_pair<Rounds::kAligned>(args.d.data + outer * args.d.outer + inner * args.d.inner + y * args.d.row + x, pair, x + 1 < args.n);
             }

@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kResident) gemm_wgmma_ke
     wait_for_previous();
     // Where nothing hides the epilogue, its first operands are read before the products.
     constexpr bool kEarlyExtra = Tile::kTeams == 1 && kSpare - 2 * Rounds::Extra::kWords >= 64;
-    using WarpBoxes = Boxes<(Tile::kBoxCols > 0 ? Tile::kBoxCols : 64), Tile::kBoxes>;
+    using WarpBoxes = Boxes<(Tile::kBoxCols > 0 ? Tile::kBoxCols : 64), Tile::kBoxes, (Rounds::kBytes ? 1 : 2)>;
     WarpBoxes boxes{staging + uint32_t(warp * Tile::kBoxes * WarpBoxes::kBytes), landed + uint32_t(warp * Tile::kBoxes * 8)};
     auto release = [&](uint32_t stage) {
       // What was read there was read by the tensor cores, and is done: no memory of this thread needs to be ordered.
@@ -467,10 +467,10 @@ template <class Tile, bool kAK, bool kBK, bool kAligned, uint32_t kVectors, clas
 int32_t launch_wgmma(const Context& ctx, const GemmShape& shape, HopperArgs<From, T, D, E...>& args, bool mapped) {
   const Matrices<D>& d = args.gemm.d;
   args.tiles = int(shape.outer * shape.inner) * args.gemm.tiles_m * args.gemm.tiles_n;
-  if constexpr (Tile::kBoxCols > 0 && sizeof(D) == 2 && kAligned) {
+  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, Tile::kHead, kVectors, D, E...>;
+  if constexpr (Rounds::kBoxed && kAligned) {
     mapped = mapped && tensor_map(&args.d_map, d.data, shape.n, shape.m, d.row, shape.inner, d.inner, shape.outer, d.outer, 16, Tile::kBoxCols);
   }
-  using Rounds = FragmentRounds<Tile::kMmaM, Tile::kShare, Tile::kHalves, Tile::kBoxCols, 0, kAligned, Tile::kHead, kVectors, D, E...>;
   if constexpr (Rounds::kStaged >= 0) {
     const auto& e = operand_at<Rounds::kStaged>(args.gemm.operands);
     args.e_inner = e.inner != 0, args.e_outer = e.outer != 0;

@@ -71,6 +71,11 @@ __device__ __forceinline__ uint32_t load_shared_word(uint32_t address) {
   return word;
 }
 
+/// @brief Writes 2 bytes of shared memory.
+__device__ __forceinline__ void store_shared_half_word(uint32_t address, uint16_t value) {
+  asm volatile("st.shared.u16 [%0], %1;\n" ::"r"(address), "h"(value) : "memory");
+}
+
 /// @brief Reads four floats of shared memory.
 __device__ __forceinline__ void load_shared_floats(float (&v)[4], uint32_t address) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"

@@ -49,7 +49,7 @@ constexpr CUtensorMapDataType kMapType = sizeof(T) == 1            ? CU_TENSOR_M
                                                                    : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 
 /// @brief A batch of matrices of elements of 1 or 2 bytes as the copy engine sees it: [outer, inner, lines, units] with units contiguous. A box
-/// is `box_units` units, one line of 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
+/// is `box_units` units, one line of 32, 64 or 128 bytes in shared memory, swizzled, by `box_lines` lines. What lies outside reads as zero and is
 /// not written.
 /// @param pitch elements from line to line, a multiple of 16 bytes; as are the batch strides, and `data` is 16-byte aligned
 /// @return whether the driver took it
@@ -67,7 +67,10 @@ bool tensor_map(CUtensorMap* map, const T* data, int64_t units, int64_t lines, i
   const cuuint64_t strides[3] = {cuuint64_t(line) * kBytes, cuuint64_t(steps_inner ? inner_stride : line) * kBytes,
                                  cuuint64_t(steps_outer ? outer_stride : line) * kBytes};
   const cuuint32_t box[4] = {cuuint32_t(box_units), cuuint32_t(box_lines), 1, 1}, steps[4] = {1, 1, 1, 1};
-  const auto swizzle = box_units * kBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+  const int line_bytes = box_units * kBytes;
+  const auto swizzle = line_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                       : line_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                          : CU_TENSOR_MAP_SWIZZLE_32B;
   return encode(map, kMapType<T>, 4, const_cast<T*>(data), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

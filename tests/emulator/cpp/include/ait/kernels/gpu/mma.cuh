@@ -36,6 +36,13 @@ inline __attribute__((noinline, no_sanitize("thread"))) uint32_t load_shared_wor
   return *static_cast<const uint32_t*>(from);
 }
 
+inline __attribute__((noinline, no_sanitize("thread"))) void store_shared_half_word(uint32_t address, uint16_t value) {
+  void* const to = emulator::shared_pointer(address);
+  if (address % 2 != 0) emulator::fail("st.shared.u16 at %u, which is not aligned to 2 bytes", address);
+  emulator::check_write(to, 2);
+  memcpy(to, &value, 2);
+}
+
 inline __attribute__((noinline, no_sanitize("thread"))) void load_shared_floats(float (&v)[4], uint32_t address) {
   const float* from = static_cast<const float*>(emulator::shared_pointer(address));
   if (address % 16 != 0) emulator::fail("ld.shared.v4.f32 at %u, which is not aligned to 16 bytes", address);
