@@ -9,10 +9,12 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
+from ait_mlir.dialects.ait.dtypes import STORED_ONLY
 from ait_mlir.dialects.ait.index import ScatterOp
-from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp, SegmentLoopsOp
+from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp, SegmentLoopsOp, reads_beside
+from ait_mlir.dialects.ait.region import FusedElementwiseOp
 from ait_mlir.dialects.ait.sorting import MOST_ORDERED, OrderOp
-from ait_mlir.dialects.ait.traits import ViewLike
+from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.dims import product
@@ -70,7 +72,51 @@ def join_values(block: Block, target: Target | None) -> bool:
     if target is not None and not target.is_gpu:
         return False
     found = [op for op in block.ops if isinstance(op, ScatterOp) and op.order and "kernel" not in op.attributes]
-    return any([_join(op) for op in found])
+    joined = any([_join(op) for op in found])
+    whole = [op for op in block.ops if isinstance(op, SegmentLoopsOp) and "kernel" not in op.attributes]
+    return any([_follow(op) for op in whole]) or joined
+
+
+def _follow(op: SegmentLoopsOp) -> bool:
+    """Let a scatter with a result of its own compute what follows from single elements of that, where nothing else
+    reads them; returns whether there was any.
+    """
+    block, uses = op.parent, list(op.output.uses)
+    reader = uses[0].operation if uses else None
+    if block is None or op.following is not None or reader is None or any(use.operation is not reader for use in uses):
+        return False
+    if len(reader.results) != 1 or "kernel" in reader.attributes or is_replaced(reader.results[0]):
+        return False
+    is_elementwise = isinstance(reader, ScalarLike | FusedElementwiseOp) and has_elements(reader)
+    if not isinstance(reader, LoopsOp) and not is_elementwise:
+        return False
+    scope, result = scope_of(op), reader.results[0]
+    loops = reader if isinstance(reader, LoopsOp) else form_loops([result], {reader}, scope, has_errors=False)
+    is_stored = tensor_type(result).element_type in STORED_ONLY
+    followed = None
+    if not is_stored and reads_beside(loops, op.output, tensor_type(op.output)) is None:
+        followed = SegmentLoopsOp.followed(op, loops)
+        followed.location = reader.location
+        block.insert_op_before(followed, reader)
+        if followed.following is None or nest_of_values(followed.following) is None:
+            followed.detach()
+            followed.erase()
+            followed = None
+    if loops is not reader:
+        loops.erase()
+    if followed is None:
+        return False
+    followed.output.name_hint = result.name_hint
+    result.replace_all_uses_with(followed.output)
+    for each in (reader, op):
+        each.detach()
+        each.erase()
+    return True
+
+
+def is_replaced(value: SSAValue) -> bool:
+    """Whether an output takes the place of a donated input, or a value is the output that does."""
+    return any(isinstance(use.operation, OutputOp) and use.operation.in_place_of is not None for use in value.uses)
 
 
 def _join(op: ScatterOp) -> bool:
@@ -122,8 +168,7 @@ def _is_copied(op: ScatterOp) -> bool:
         x = x.owner.operands[0]
     if isinstance(x.owner, Operation):
         return isinstance(x.owner, ConstantOp | ParamOp)
-    is_replaced = any(isinstance(use.operation, OutputOp) and use.index == 1 for use in x.uses)
-    return isinstance(x.owner.parent_op(), GraphOp) and not is_replaced
+    return isinstance(x.owner.parent_op(), GraphOp) and not is_replaced(x)
 
 
 def _places(op: ScatterOp) -> list[Shape] | None:

@@ -169,8 +169,22 @@ def _(loops: LoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     return ev.whole(run_nest(loops, arrays, ev), loops)
 
 
-@reference(ScatterLoopsOp, SegmentLoopsOp)
-def _(op: OrderedLoops, arrays: Arrays, ev: Evaluation) -> Arrays:
+@reference(ScatterLoopsOp)
+def _(op: ScatterLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    return combined_values(op, arrays, ev)
+
+
+@reference(SegmentLoopsOp)
+def _(op: SegmentLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
+    extras = arrays[op.FIRST_INPUT + len(op.inputs) :]
+    found = combined_values(op, arrays[: len(arrays) - len(extras)], ev)
+    if not op.then.blocks:
+        return found
+    return ev.run_ops(op.then.block.ops, dict(zip(op.then.block.args, (*found, *extras), strict=True)))
+
+
+def combined_values(op: OrderedLoops, arrays: Arrays, ev: Evaluation) -> Arrays:
+    """The tensor with the values of the region combined with its elements."""
     x, keys, places, *inputs = arrays
     space = [size.evaluate(ev.dims) for size in op.sizes]
     if 0 in space:

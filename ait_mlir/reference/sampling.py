@@ -189,10 +189,11 @@ def reached(op: Operation, operand: int) -> Sequence[SSAValue]:
     """Return the values that an operand flows into: the results of an op, the argument of a launched kernel, of a
     scan's step or of a loop nest, the result of the op around it for a yielded value, and the scan's next carried
     value."""
-    if isinstance(op, Nested) and operand < op.FIRST_INPUT:
-        return op.results
-    if isinstance(op, ScanOp | Nested):
-        return [op.block.args[operand - (op.FIRST_INPUT if isinstance(op, Nested) else 0)]]
+    if isinstance(op, Nested):
+        argument = op.argument(operand)
+        return op.results if argument is None else [argument]
+    if isinstance(op, ScanOp):
+        return [op.block.args[operand]]
     scan = op.parent_op()
     if isinstance(scan, Nested | FoldOp):
         return [scan.results[operand]] if isinstance(op, YieldOp) else op.results

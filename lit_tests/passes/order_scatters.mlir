@@ -203,3 +203,72 @@ ait.graph @in_place(%x: !ait.tensor<500 x 8 x f32> donated, %y: !ait.tensor<500 
   ait.output "y" %2 : !ait.tensor<500 x 8 x f32>
   ait.output "u" %3 : !ait.tensor<500 x 9 x f32>
 }
+
+// What follows from single elements of a result of its own is computed where that is written: a mean of rows, with a
+// bias; a cast of loops, one row of a dim of 1.
+// CHECK-LABEL: ait.graph @followed
+// CHECK: ait.segment_loops add {{.*}} of(%v) for (d0 = edges, d1 = 8) {
+// CHECK: } then(%degree, %bias) {
+// CHECK: ait.loops({{.*}}) for (e0 = nodes, e1 = 8) {
+// CHECK: ait.segment_loops max {{.*}} of(%w) for (d0 = edges, d1 = 1) {
+// CHECK: } then() {
+// CHECK: } : !ait.tensor<nodes x 1 x f32>
+// CARD-LABEL: ait.graph @followed
+// CARD-COUNT-2: } then(
+ait.graph @followed(%v: !ait.tensor<edges x 8 x f16>, %w: !ait.tensor<edges x 1 x f16>, %x: !ait.tensor<nodes x 1 x f16>, %i: !ait.tensor<edges x 1 x i64>, %degree: !ait.tensor<nodes x 1 x f16>, %bias: !ait.tensor<8 x f16>) dims {nodes = 1 to 500, edges = 0 to 9000} {
+  %n = ait.constant 0.0 : !ait.tensor<f16>
+  %z = ait.expand %n : !ait.tensor<nodes x 8 x f16>
+  %0 = ait.scatter add %z, %v at(%i) dims [0] kept [1] : !ait.tensor<nodes x 8 x f16>
+  %1 = ait.fused_elementwise(%0, %degree, %bias) {
+  ^bb0(%2: f32, %3: f32, %4: f32):
+    %5 = ait.div %2, %3 : f32
+    %6 = ait.add %5, %4 : f32
+    %7 = ait.relu %6 : f32
+    ait.yield %7 : f32
+  } : !ait.tensor<nodes x 8 x f16>
+  %8 = ait.scatter max %x, %w at(%i) dims [0] kept [1] : !ait.tensor<nodes x 1 x f16>
+  %9 = ait.cast %8 : !ait.tensor<nodes x 1 x f32>
+  ait.output "y" %1 : !ait.tensor<nodes x 8 x f16>
+  ait.output "m" %9 : !ait.tensor<nodes x 1 x f32>
+}
+
+// Not where others read the result, where elements of other places are read, in a fold, for more elements than the result
+// has, and where the result takes the place of an input.
+// CHECK-LABEL: ait.graph @not_followed
+// CHECK-COUNT-5: ait.segment_loops
+// CHECK-NOT: then
+// CARD-LABEL: ait.graph @not_followed
+// CARD-COUNT-5: ait.segment_loops
+// CARD-NOT: then
+ait.graph @not_followed(%x: !ait.tensor<500 x 8 x f32>, %r: !ait.tensor<500 x 8 x f32> donated, %u: !ait.tensor<3 x 500 x 8 x f32>, %v: !ait.tensor<9000 x 8 x f32>, %i: !ait.tensor<9000 x 1 x i64>) {
+  %0 = ait.scatter add %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %1 = ait.tanh %0 : !ait.tensor<500 x 8 x f32>
+  %2 = ait.scatter max %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %3 = ait.loops(%2) for (d0 = 500, d1 = 8) {
+  ^bb0(%a: !ait.tensor<500 x 8 x f32>):
+    %4 = ait.at %a[499 - d0, d1] : f32
+    ait.yield %4 : f32
+  } : !ait.tensor<500 x 8 x f32>
+  %5 = ait.scatter min %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %6 = ait.loops(%5) for (d0 = 500, d1 = 8) {
+  ^bb0(%b: !ait.tensor<500 x 8 x f32>):
+    %7 = ait.fold add for (k0 = 8) {
+      %8 = ait.at %b[d0, k0] : f32
+      ait.yield %8 : f32
+    } : f32
+    %9 = ait.at %b[d0, d1] : f32
+    %10 = ait.div %9, %7 : f32
+    ait.yield %10 : f32
+  } : !ait.tensor<500 x 8 x f32>
+  %11 = ait.scatter mul %x, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %12 = ait.add %u, %11 : !ait.tensor<3 x 500 x 8 x f32>
+  %n = ait.constant 1.0 : !ait.tensor<500 x 8 x f32>
+  %13 = ait.scatter add %n, %v at(%i) dims [0] kept [1] : !ait.tensor<500 x 8 x f32>
+  %14 = ait.add %r, %13 : !ait.tensor<500 x 8 x f32>
+  ait.output "0" %0 : !ait.tensor<500 x 8 x f32>
+  ait.output "1" %1 : !ait.tensor<500 x 8 x f32>
+  ait.output "3" %3 : !ait.tensor<500 x 8 x f32>
+  ait.output "6" %6 : !ait.tensor<500 x 8 x f32>
+  ait.output "12" %12 : !ait.tensor<3 x 500 x 8 x f32>
+  ait.output "r" %14 in place of %r : !ait.tensor<500 x 8 x f32>
+}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ait_mlir.dialects.ait.loops import SegmentLoopsOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import storage_dtype
 from tests.kernels.harness import Case, Library
@@ -124,6 +125,27 @@ def rows_computed(kind: str, t: str, width: int = 8, op: str = "scatter_loops") 
     )
 
 
+def rows_followed(t: str, to: str, width: int = 8) -> Case:
+    """`rows_computed` with a result of its own, of which the larger of each element and a bias are stored."""
+    of, out, bias = f"!ait.tensor<600 x {width} x {t}>", f"!ait.tensor<600 x {width} x {to}>", f"!ait.tensor<{width} x f32>"
+    text = rows_computed("add", t, width, "segment_loops").text
+    text = text.replace(f"%w: !ait.tensor<s x {t}>)", f"%w: !ait.tensor<s x {t}>, %m: {bias})").replace(
+        f"}} : {of}\n",
+        f"""}} then(%m) {{
+          ^bb0(%s: {of}, %c: {bias}):
+            %4 = ait.loops(%c, %s) for (e0 = 600, e1 = {width}) {{
+            ^bb0(%5: {bias}, %6: {of}):
+              %7 = ait.at %6[e0, e1] : f32
+              %8 = ait.at %5[e1] : f32
+              %9 = ait.max %7, %8 : f32
+              ait.yield %9 : f32
+            }} : {out}
+            ait.yield %4 : {out}
+          }} : {out}\n""",
+    )
+    return Case(text.replace(f'"y" %y : {of}', f'"y" %y : {out}'))
+
+
 def columns_computed(rows: int, op: str = "scatter_loops") -> Case:
     """Numbers of places and columns combined with columns of a tensor, or with a vector where `rows` is 0."""
     size, loops = (f"{rows} x ", f"d0 = {rows}, d1 = s") if rows else ("", "d1 = s")
@@ -189,6 +211,8 @@ def ordered_cases() -> dict[str, Case]:
         "segments-wide": rows_computed("add", "f32", 152, op="segment_loops"),
         "segments-columns": columns_computed(3, "segment_loops"),
         "segments-vector": columns_computed(0, "segment_loops"),
+        "followed-f16": rows_followed("f16", "f32"),
+        "followed-f32": rows_followed("f32", "f16", 9),
     }
 
 
@@ -204,6 +228,12 @@ def check_ordered(library: Library, order: Case, case: Case, counts: Iterable[in
             i[rng.integers(0, count, 3)] *= 1000  # some are outside
             keys, places = run_order(library, order, 600, i)
             inputs, v = operands_of(case, rng, count, keys, places, i)
+            if isinstance(case.op, SegmentLoopsOp) and case.op.following is not None:
+                bias = rng.normal(size=shape[1]).astype(np.float32)
+                (got,) = library.run(case, {"s": count}, [x, *inputs, bias])
+                want = np.maximum(in_order(x.astype(np.float32), v, i[:, None], False), bias)
+                np.testing.assert_array_equal(got, want.astype(got.dtype))
+                continue
             (got,) = library.run(case, {"s": count}, [x, *inputs])
             if shape[-1] == 600:  # the places are columns
                 x, got, v = (np.moveaxis(a.reshape(-1, a.shape[-1]), 0, -1) for a in (x, got, v))

@@ -119,8 +119,9 @@ SCATTER, SEGMENTS = (
                 f"{{ ^bb0(%p: !ait.tensor<100 x {width} x T>, %q: !ait.tensor<s x i64>): %i = ait.at %q[d0] : i64 "
                 "%v = ait.at %p[%i, d1] : S %n = ait.neg %v : S ait.yield %n : S }",
                 f"11 x {width} x T", "s x i32", "s x i32", f"100 x {width} x T", "s x i64", below={1: 1, 2: 1, 4: 100},
+                strides={3: ("40", "1"), 4: ("2",)} if of == "-views" else {},
             )
-            for kind, of, width in (("add", "", 24), ("max", "", 24), ("set", "-odd", 5))
+            for kind, of, width in (("add", "", 24), ("max", "", 24), ("set", "-odd", 5), ("add", "-views", 24))
         ),
         SUMS, "s = 1 to 3000", ({"s": 5}, {"s": 1}, {"s": 1031}), ({"s": 5}, {"s": 70}),
         without={

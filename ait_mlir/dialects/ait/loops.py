@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -37,6 +38,7 @@ from ait_mlir.dialects.ait.syntax import (
     Operand,
     PlainRegion,
     Prop,
+    RegionClause,
     Several,
     Syntax,
     Word,
@@ -57,7 +59,7 @@ from ait_mlir.dialects.ait.types import (
     split_at_commas,
     tensor_type,
 )
-from ait_mlir.dims import Expr, Scope, const, minimum, product, total
+from ait_mlir.dims import Expr, Scope, const, minimum, product, sym, total
 
 SUMS = ("add", "mul")
 EXTREMES = ("max", "min")
@@ -416,10 +418,13 @@ class Nested(ChecksIndices, Cost, Iterating):
         """The number of reads, each as often as it runs."""
         return total(times for op, times in self.runs() if isinstance(op, AtOp))
 
+    def argument(self, position: int) -> SSAValue | None:
+        """The block argument that is an operand; None for the operands before those whose elements are read."""
+        return None if position < self.FIRST_INPUT else self.block.args[position - self.FIRST_INPUT]
+
     def bytes_read(self, position: int) -> Expr:
-        if position < self.FIRST_INPUT:
+        if (argument := self.argument(position)) is None:
             return super().bytes_read(position)
-        argument = self.block.args[position - self.FIRST_INPUT]
         reads = [times for op, times in self.runs() if isinstance(op, AtOp) and op.tensor is argument]
         one = TensorType.get((), tensor_type(argument).element_type).byte_size()
         return minimum(super().bytes_read(position), total(reads) * one)
@@ -534,7 +539,7 @@ class OrderedLoops(Nested):
     SELF_CONTAINED: ClassVar[bool] = False  # the op that makes its order is checked
     SYNTAX: ClassVar[Syntax] = (
         Word("kind", SCATTERS), Operand("input"), Prop("dims", INTS), Prop("kept", INTS),
-        Several("order", 2, "keys and places"), Group("inputs", "of"), For(), PlainRegion(),
+        Several("order", 2, "keys and places", apart=True), Group("inputs", "of"), For(), PlainRegion(),
     )  # fmt: skip
     FIRST_INPUT: ClassVar[int] = 3
 
@@ -546,19 +551,6 @@ class OrderedLoops(Nested):
     dims = prop_def(ArrayAttr[IntegerAttr])
     kept = prop_def(ArrayAttr[IntegerAttr])
     output = result_def(TensorType)
-
-    def __init__(self, scatter: ScatterOp | OrderedLoops, values: LoopsOp | OrderedLoops) -> None:
-        """The op that replaces a scatter with an order and the loops that compute its values."""
-        x, order = scatter.input, scatter.order
-        self.set_up(
-            [x, *order, list(values.inputs)],
-            [x.type],
-            [values.body.clone()],
-            kind=scatter.kind,
-            dims=scatter.dims,
-            kept=scatter.kept,
-            iterations=values.iterations,
-        )
 
     @property
     def order(self) -> tuple[SSAValue, SSAValue]:
@@ -612,6 +604,18 @@ class ScatterLoopsOp(UpdatesOperand, OrderedLoops):
 
     name = "ait.scatter_loops"
 
+    def __init__(self, scatter: ScatterOp, values: LoopsOp) -> None:
+        """The op that replaces a scatter with an order and the loops that compute its values."""
+        self.set_up(
+            [scatter.input, *scatter.order, list(values.operands)],
+            [scatter.input.type],
+            [values.body.clone()],
+            kind=scatter.kind,
+            dims=scatter.dims,
+            kept=scatter.kept,
+            iterations=values.iterations,
+        )
+
     def bytes_read(self, position: int) -> Expr:
         return const(0) if position == 0 else super().bytes_read(position)
 
@@ -624,6 +628,9 @@ class SegmentLoopsOp(OrderedLoops):
     """`ait.scatter_loops` with a result of its own, of which each element is written once, also those that no place
     names. The tensor is only read: it may be a number that fills a shape. A GPU runs it.
 
+    The region after `then` has an `ait.loops`, which computes the result from what is combined: it reads that at its
+    own index alone, and may read the operands after `then`, too. What is combined is not rounded for it.
+
     ```mlir
     %x = ait.constant 0.0 : !ait.tensor<nodes x 64 x f16>
     %y = ait.segment_loops add %x dims [0] kept [1] order %keys, %places of(%h, %from) for (d0 = edges, d1 = 64) {
@@ -631,11 +638,84 @@ class SegmentLoopsOp(OrderedLoops):
       %i = ait.at %b[d0] : i64
       %v = ait.at %a[%i, d1] : f32
       ait.yield %v : f32
+    } then(%bias) {
+    ^bb1(%s: !ait.tensor<nodes x 64 x f16>, %c: !ait.tensor<64 x f32>):
+      %r = ait.loops(%s, %c) for (e0 = nodes, e1 = 64) {
+      ^bb2(%t: !ait.tensor<nodes x 64 x f16>, %d: !ait.tensor<64 x f32>):
+        %w = ait.at %t[e0, e1] : f32
+        %u = ait.at %d[e1] : f32
+        %z = ait.add %w, %u : f32
+        ait.yield %z : f32
+      } : !ait.tensor<nodes x 64 x f16>
+      ait.yield %r : !ait.tensor<nodes x 64 x f16>
     } : !ait.tensor<nodes x 64 x f16>
     ```
     """
 
     name = "ait.segment_loops"
+    SYNTAX: ClassVar[Syntax] = (*OrderedLoops.SYNTAX, RegionClause("extras", "then"))
+    SEGMENTED: ClassVar[bool] = True
+
+    input = operand_def(TensorType)  # xDSL would put the fields of the base behind `extras`
+    keys = operand_def(TensorType)
+    places = operand_def(TensorType)
+    inputs = var_operand_def(TensorType)
+    extras = var_operand_def(TensorType)
+    body = region_def()
+    then = region_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(self, scatter: ScatterOp, values: LoopsOp) -> None:
+        self._set(scatter, values.inputs, values)
+
+    def _set(
+        self, scatter: ScatterOp | OrderedLoops, inputs: Sequence[SSAValue], values: Nested,
+        extras: Sequence[SSAValue] = (), then: Region | None = None, result: Attribute | None = None,
+    ) -> None:  # fmt: skip
+        self.set_up(
+            [scatter.input, *scatter.order, list(inputs), list(extras)],
+            [scatter.input.type if result is None else result],
+            [values.body.clone(), Region() if then is None else then],
+            kind=scatter.kind,
+            dims=scatter.dims,
+            kept=scatter.kept,
+            iterations=values.iterations,
+        )
+
+    @classmethod
+    def followed(cls, op: SegmentLoopsOp, loops: LoopsOp) -> SegmentLoopsOp:
+        """The op that computes what `loops` compute from the result of `op`, which only they read."""
+        extras = [v for v in loops.operands if v is not op.output]
+        block = Block(arg_types=[op.output.type, *(v.type for v in extras)])
+        for name, inner in zip(("sum", *(v.name_hint for v in extras)), block.args, strict=True):
+            inner.name_hint = name
+        given = dict(zip((op.output, *extras), block.args, strict=True))
+        clone = loops.clone()
+        clone.operands = [given[v] for v in loops.operands]
+        rename_iterations(clone, "e", scope_of(op))
+        block.add_ops([clone, YieldOp(*clone.results)])
+        found = cls.__new__(cls)
+        found._set(op, op.inputs, op, extras, Region(block), loops.results[0].type)
+        return found
+
+    @property
+    def following(self) -> LoopsOp | None:
+        """The loops after `then`."""
+        first = self.then.block.first_op if self.then.blocks else None
+        return first if isinstance(first, LoopsOp) else None
+
+    def flops(self) -> Expr:
+        return super().flops() + (const(0) if self.following is None else self.following.flops())
+
+    def argument(self, position: int) -> SSAValue | None:
+        extra = position - self.FIRST_INPUT - len(self.inputs)
+        return super().argument(position) if extra < 0 else self.then.block.args[1 + extra]
+
+    def bytes_read(self, position: int) -> Expr:
+        if position < self.FIRST_INPUT + len(self.inputs) or (loops := self.following) is None:
+            return super().bytes_read(position)
+        argument = self.argument(position)
+        return total(loops.bytes_read(i) for i, value in enumerate(loops.operands) if value is argument)
 
     def infer_result_types(self) -> ResultTypes:
         whole, scope = self.check_ordered(), scope_of(self)
@@ -646,7 +726,64 @@ class SegmentLoopsOp(OrderedLoops):
                     f"iteration dim {at}, {self.sizes[at]}, is not proved to be dim {d} of the tensor, "
                     f"{whole.dims[d]}, whose elements are all written"
                 )
-        return [whole]
+        if not self.then.blocks:
+            if self.extras:
+                raise self.fail("has operands after 'then', but no region")
+            return [whole]
+        return [self._check_then(whole)]
+
+    def _check_then(self, whole: TensorType) -> TensorType:
+        """The type of what is computed from the result; raises unless it follows from single elements of that."""
+        wanted = [whole, *(self.expect_tensor(v, f"operand {i} after then") for i, v in enumerate(self.extras))]
+        if len(self.then.blocks) != 1 or list(self.then.block.arg_types) != wanted:
+            raise self.fail(f"the region after then must have one block that takes ({', '.join(map(str, wanted))})")
+        block, loops = self.then.block, self.following
+        end = None if loops is None else loops.next_op
+        if loops is None or len(loops.results) != 1 or not isinstance(end, YieldOp) or end is not block.last_op:
+            raise self.fail("the region after then must have one ait.loops of one result, and yield that")
+        if tuple(end.operands) != tuple(loops.results) or not set(loops.operands) <= set(block.args):
+            raise self.fail("the region after then must yield its ait.loops, whose operands are the block's arguments")
+        problem = reads_beside(loops, block.args[0], whole)
+        if problem is not None:
+            raise self.fail(f"after then {problem}")
+        return tensor_type(loops.results[0])
+
+
+def reads_beside(loops: LoopsOp, value: SSAValue, whole: TensorType) -> str | None:
+    """Why loops do not compute each element of one result from the element of `value` at its place; None if they do."""
+    if len(loops.sizes) != whole.rank or any(a is not b for a, b in zip(loops.sizes, whole.dims, strict=True)):
+        return f"the iteration dims must be those of {shape_text(whole.dims)}"
+    if any(isinstance(op, FoldOp) for op in loops.block.ops):
+        return "an ait.fold cannot stand: elements are computed one by one"
+    if tensor_type(loops.results[0]).dims != loops.sizes:
+        return "the result must have the size of each iteration dim"
+    own = tuple(sym(loop.name) for loop in loops.iterations.data)
+    zero = const(0)
+    arguments = [a for a, v in zip(loops.block.args, loops.operands, strict=True) if v is value]
+    for use in (use for argument in arguments for use in argument.uses):
+        at = use.operation
+        index = at.indices.data if isinstance(at, AtOp) else ()
+        places = zip(index, own, whole.dims, strict=True)
+        if any(e is not i and not (e is zero and d.as_int() == 1) for e, i, d in places):
+            return "the result is read at another index than its own"
+    return None
+
+
+def rename_iterations(loops: LoopsOp, letter: str, scope: Scope) -> None:
+    """Give the iteration dims of loops without folds names of a letter and a number that `scope` does not declare."""
+    while any(f"{letter}{i}" in scope for i in range(len(loops.sizes))):
+        letter += "_"
+    old = loops.iterations.data
+    names = {loop.name: sym(f"{letter}{i}") for i, loop in enumerate(old)}
+    loops.properties["iterations"] = IterationsAttr(
+        tuple(Induction(f"{letter}{i}", loop.count) for i, loop in enumerate(old))
+    )
+    for op in loops.block.ops:
+        if isinstance(op, AtOp):
+            index = tuple(None if e is None else e.substitute(names) for e in op.indices.data)
+            op.properties["indices"] = IndicesAttr(index)
+        elif isinstance(op, IndexOp):
+            op.properties["expression"] = ShapeAttr((op.value.substitute(names),))
 
 
 def _runs(

@@ -121,12 +121,15 @@ class Operand(Clause):
 
 @dataclass(frozen=True)
 class Several(Clause):
-    """`KEYWORD %a, %b`, or nothing if `optional`: `count` operands of the field `name`; errors call them `what`."""
+    """`KEYWORD %a, %b`, or nothing if `optional`: `count` operands of the field `name`; errors call them `what`. With
+    `apart`, each is a field of its own, and `name` is a property with all of them.
+    """
 
     name: str
     count: int
     what: str
     optional: bool = False
+    apart: bool = False
 
     def parse(self, parser: Parser, body: Body) -> None:
         found: list[UnresolvedOperand] = []
@@ -137,7 +140,8 @@ class Several(Clause):
             found = parse_operands(parser)
             if len(found) != self.count:
                 parser.raise_error(f"expected {self.what} after '{self.name}', got {len(found)} operands")
-        body.add_operands(found)
+        for each in [[value] for value in found] if self.apart else [found]:
+            body.add_operands(each)
 
     def print(self, printer: Printer, op: Operation) -> None:
         if found := values(op, (self.name,)):

@@ -246,6 +246,10 @@ class OrderedScatterKernel(Kernel[ScatterOp]):
     def matches(self, op: ScatterOp, target: Target) -> bool:
         return target.is_gpu and bool(op.order)
 
+    def accepts(self, op: ScatterOp, position: int, strides: Strides, scope: Scope) -> bool:
+        is_order = 0 < len(op.operands) - position <= len(op.order)
+        return not is_order or all(stride.as_int() == 1 for stride in strides)
+
     def seconds(self, op: ScatterOp, target: Target) -> float:
         return target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
 

@@ -216,3 +216,30 @@ ait.graph @segments(%h: !ait.tensor<n x 4 x f16>, %i: !ait.tensor<e x i64>, %j: 
   } {note} : !ait.tensor<n x 4 x f16>
   ait.output "y" %y : !ait.tensor<n x 4 x f16>
 }
+
+// What is combined, and what follows from it: with an operand of its own, and an index along a dim of 1.
+// CHECK-LABEL: ait.graph @followed
+ait.graph @followed(%x: !ait.tensor<n x 1 x f16>, %v: !ait.tensor<e x 1 x f16>, %i: !ait.tensor<e x i64>, %b: !ait.tensor<n x f32>) dims {n = 1 to 9, e = 0 to 64} {
+  %k, %p = ait.order %i sizes [n] : !ait.tensor<e x i32>, !ait.tensor<e x i32>
+  // CHECK: } then(%b) {
+  // CHECK-NEXT: ^bb0(%s: !ait.tensor<n x 1 x f16>, %c: !ait.tensor<n x f32>):
+  // CHECK-NEXT: %r = ait.loops(%c, %s) for (e0 = n, e1 = 1) {
+  // CHECK: ait.yield %r : !ait.tensor<n x 1 x f32>
+  // CHECK-NEXT: } {note} : !ait.tensor<n x 1 x f32>
+  %y = ait.segment_loops max %x dims [0] kept [1] order %k, %p of(%v) for (d0 = e, d1 = 1) {
+  ^bb0(%a: !ait.tensor<e x 1 x f16>):
+    %f = ait.at %a[d0, d1] : f32
+    ait.yield %f : f32
+  } then(%b) {
+  ^bb0(%s: !ait.tensor<n x 1 x f16>, %c: !ait.tensor<n x f32>):
+    %r = ait.loops(%c, %s) for (e0 = n, e1 = 1) {
+    ^bb0(%d: !ait.tensor<n x f32>, %t: !ait.tensor<n x 1 x f16>):
+      %w = ait.at %t[e0, 0] : f32
+      %u = ait.at %d[e0] : f32
+      %z = ait.sub %w, %u : f32
+      ait.yield %z : f32
+    } : !ait.tensor<n x 1 x f32>
+    ait.yield %r : !ait.tensor<n x 1 x f32>
+  } {note} : !ait.tensor<n x 1 x f32>
+  ait.output "y" %y : !ait.tensor<n x 1 x f32>
+}

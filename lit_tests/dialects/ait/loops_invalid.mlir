@@ -618,3 +618,109 @@ ait.graph @segments_narrow(%x: !ait.tensor<9 x 5 x f16>, %w: !ait.tensor<6 x 4 x
     ait.yield %v : f32
   } : !ait.tensor<9 x 5 x f16>
 }
+
+// -----
+
+ait.graph @then_argument(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: the region after then must have one block that takes (!ait.tensor<9 x 4 x f16>)}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f32>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f32>): %u = ait.at %t[e0, e1] : f32 ait.yield %u : f32 } : !ait.tensor<9 x 4 x f16>
+    ait.yield %r : !ait.tensor<9 x 4 x f16>
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @then_two(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: the region after then must have one ait.loops of one result, and yield that}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %u = ait.at %t[e0, e1] : f32 ait.yield %u : f32 } : !ait.tensor<9 x 4 x f16>
+    %q = ait.tanh %r : !ait.tensor<9 x 4 x f16>
+    ait.yield %q : !ait.tensor<9 x 4 x f16>
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @then_yields(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: the region after then must yield its ait.loops, whose operands are the block's arguments}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %u = ait.at %t[e0, e1] : f32 ait.yield %u : f32 } : !ait.tensor<9 x 4 x f16>
+    ait.yield %s : !ait.tensor<9 x 4 x f16>
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @then_place(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: after then the result is read at another index than its own}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %u = ait.at %t[8 - e0, e1] : f32 ait.yield %u : f32 } : !ait.tensor<9 x 4 x f16>
+    ait.yield %r : !ait.tensor<9 x 4 x f16>
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @then_dims(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: after then the iteration dims must be those of [9, 4]}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 2) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %u = ait.at %t[e0, e1] : f32 ait.yield %u : f32 } : !ait.tensor<9 x 2 x f16>
+    ait.yield %r : !ait.tensor<9 x 2 x f16>
+  } : !ait.tensor<9 x 2 x f16>
+}
+
+// -----
+
+ait.graph @then_fold(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: after then an ait.fold cannot stand: elements are computed one by one}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %f = ait.fold add for (k0 = 4) { %u = ait.at %t[e0, k0] : f32 ait.yield %u : f32 } : f32 ait.yield %f : f32 } : !ait.tensor<9 x 4 x f16>
+    ait.yield %r : !ait.tensor<9 x 4 x f16>
+  } : !ait.tensor<9 x 4 x f16>
+}
+
+// -----
+
+ait.graph @then_once(%x: !ait.tensor<9 x 4 x f16>, %w: !ait.tensor<6 x 4 x f16>, %k: !ait.tensor<6 x i32>) {
+  // expected-error @below {{ait.segment_loops: after then the result must have the size of each iteration dim}}
+  %y = ait.segment_loops add %x dims [0] kept [1] order %k, %k of(%w) for (d0 = 6, d1 = 4) {
+  ^bb0(%a: !ait.tensor<6 x 4 x f16>):
+    %v = ait.at %a[d0, d1] : f32
+    ait.yield %v : f32
+  } then() {
+  ^bb0(%s: !ait.tensor<9 x 4 x f16>):
+    %r = ait.loops(%s) for (e0 = 9, e1 = 4) { ^bb0(%t: !ait.tensor<9 x 4 x f16>): %u = ait.constant 1.0 : f32 ait.yield %u : f32 } : !ait.tensor<9 x 1 x f16>
+    ait.yield %r : !ait.tensor<9 x 1 x f16>
+  } : !ait.tensor<9 x 1 x f16>
+}
