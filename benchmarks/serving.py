@@ -37,7 +37,7 @@ ait.graph @tiny(%x: !ait.tensor<b x 8 x f32>) dims {b = 1 to 64} {
   ait.output "y" %y : !ait.tensor<b x 8 x f32>
 }
 """
-PORT = 8765
+PORT, CONNECTIONS = 8765, 8
 Times: TypeAlias = list[list[float]]
 """Milliseconds by route and round."""
 
@@ -132,8 +132,8 @@ def row(name: str, times: Times) -> list[str]:
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--requests", type=int, default=40, help="requests of a round (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=30, help="rounds (default: %(default)s)")
+    parser.add_argument("--requests", type=int, default=16, help="requests of a round (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=60, help="rounds (default: %(default)s)")
     options = parser.parse_args()
     try:
         from ray import serve
@@ -162,9 +162,8 @@ def main() -> int:
             serve.run(nothing, name="nothing", route_prefix="/nothing")
             routes = ["/nothing", "/model", "/waiting"]
             rows.append(row(kind, medians(routes, body, answer, options.requests, options.rounds)))
-            for count in (4, 16):
-                times = busy(routes, body, answer, count, options.requests // 4, options.rounds)
-                rows.append(row(f"{kind}, {count} connections", times))
+            times = busy(routes, body, answer, CONNECTIONS, options.requests // 2, options.rounds)
+            rows.append(row(f"{kind}, {CONNECTIONS} connections", times))
     print(measure.table(rows))
     return 0
 

@@ -39,15 +39,14 @@ def format_of(body: bytes) -> Format:
 
 
 def read(body: bytes, inputs: Sequence[TensorInfo]) -> dict[str, Array]:
-    """The tensors of a request by name, aligned and in row-major order. Raises `InputError` if the body is malformed.
+    """The tensors of a request by name, which may not be aligned. Raises `InputError` if the body is malformed.
 
     Their names and shapes are not checked, and the dtypes of JSON alone: JSON has numbers of no dtype.
     """
     format = format_of(body)
     if format == "json":
         return _from_json(body, inputs)
-    found = _from_npy(body, inputs) if format == "npy" else _from_safetensors(body)
-    return {name: np.require(x, requirements=["C", "A"]) for name, x in found.items()}
+    return _from_npy(body, inputs) if format == "npy" else _from_safetensors(body)
 
 
 def write(outputs: Mapping[str, Array], format: Format) -> bytes:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from ait_mlir.dtypes import numpy_dtype
-from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.errors import ArtifactError, InputError, RunError
 from ait_mlir.runtime import AITData, Model, artifact
 from ait_mlir.runtime.from_host import Array, run_on_host
 from ait_mlir.runtime.manifest import Manifest
@@ -22,10 +22,15 @@ from ait_mlir.runtime.safetensors_part import decode
 from ait_mlir.serve.joining import BatchDim, Request, find_batch_dim, join, joined_shapes, request_of, split, take
 from ait_mlir.serve.rows import problem_of_rows, random_inputs, small_dims
 
-Answer = asyncio.Future[dict[str, Array]]
-_ANY_ADDRESS = 1 << 12
+Found: TypeAlias = dict[str, Array] | Exception
+Answer: TypeAlias = asyncio.Future[dict[str, Array]]
+_ADDRESS = 1 << 12
+_SIGNATURES = 1 << 12
+"""The most names, shapes and dtypes of requests whose check is remembered."""
 _SHORT = 0.0005
 """Seconds of a run that takes the event loop less time than to hand it to a thread and back."""
+_GROWTH = 1.25
+"""How much longer than before a run is taken to be after one that was long: others may use the processor."""
 
 
 @dataclass(eq=False)
@@ -67,11 +72,11 @@ class Server:
         self._max_rows = max_rows
         self._on_run = on_run
         self._waiting: list[Waiting] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._shapes = lru_cache(_SIGNATURES)(self._infer)
         self._threads = ThreadPoolExecutor(num_runtimes, "runs")
         self._free = num_runtimes
         self._seconds: dict[int, float] = {}
-        """The seconds of the last run with inputs of so many bytes, by the number of bits of their number."""
+        """The seconds of a run with inputs of so many bytes, by the number of bits of their number."""
         self._changing = asyncio.Lock()
         self._is_in_doubt = False
         self._has_weights = False
@@ -85,49 +90,45 @@ class Server:
     def request(self, inputs: Mapping[str, Array]) -> Request:
         """The request with these inputs. Raises `InputError` like `Model.run` unless they fit the model."""
         self._require_weights()
-        places: dict[str, AITData] = {}  # the check reads no data, so arrays of the host serve every target
         for name, x in inputs.items():
             if not isinstance(cast(object, x), np.ndarray):
                 raise InputError(f"input '{name}' is a {type(x).__name__}, expected a NumPy array")
-            places[name] = AITData(x.ctypes.data or _ANY_ADDRESS, x.shape, x.dtype.name)
-        shapes = self._model.infer_output_shapes(places)
-        return request_of({n: np.require(x, requirements=["C", "A"]) for n, x in inputs.items()}, shapes, self.dim)
+        shapes = self._shapes(tuple((name, x.shape, x.dtype.name) for name, x in inputs.items()))
+        # the runtime takes such arrays as they are
+        return request_of({n: np.require(x, requirements=["C", "A", "W"]) for n, x in inputs.items()}, shapes, self.dim)
+
+    def _infer(self, tensors: tuple[tuple[str, Any, Any], ...]) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of the outputs for inputs of these names, shapes and dtypes, which are checked."""
+        # no data are read, so any address serves each target
+        return self._model.infer_output_shapes({name: AITData(_ADDRESS, *info) for name, *info in tensors})
 
     def submit(self, requests: Sequence[Request]) -> list[Answer]:
         """Queue requests; returns their answers, of which each has the outputs or an error of its own."""
         loop = asyncio.get_running_loop()
         added = [Waiting(r.inputs, r.shapes, r.rows, r.key, loop.create_future()) for r in requests]
         self._waiting += added
-        if self._free:
-            self._free -= 1
-            task = loop.create_task(self._serve())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._begin(loop)
         return [request.answer for request in added]
 
-    async def _serve(self) -> None:
-        """Run the requests that wait, until none does."""
-        loop = asyncio.get_running_loop()
-        try:
-            while self._waiting:
-                taken = [r for r in take(self._waiting, self.limit) if not r.answer.done()]  # others were cancelled
-                if not taken:
-                    continue
-                if self._seconds.get(_size(taken), 1.0) < _SHORT:
-                    found = self._run(taken)
-                else:
-                    found = await loop.run_in_executor(self._threads, self._run, taken)
-                for request, result in zip(taken, found, strict=True):
-                    if request.answer.done():
-                        continue
-                    if isinstance(result, Exception):
-                        request.answer.set_exception(result)
-                    else:
-                        request.answer.set_result(result)
-        finally:
-            self._free += 1
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the runs that can begin: short ones here, others in threads."""
+        while self._waiting and self._free:
+            taken = [r for r in take(self._waiting, self.limit) if not r.answer.done()]  # others were cancelled
+            if not taken:
+                continue
+            if self._seconds.get(_size(taken), 1.0) < _SHORT:
+                _answer(taken, self._run(taken))
+                continue
+            self._free -= 1
+            run = loop.run_in_executor(self._threads, self._run, taken)
+            run.add_done_callback(partial(self._end, loop, taken))
 
-    def _run(self, requests: Sequence[Request]) -> list[dict[str, Array] | Exception]:
+    def _end(self, loop: asyncio.AbstractEventLoop, taken: Sequence[Waiting], run: asyncio.Future[list[Found]]) -> None:
+        self._free += 1
+        _answer(taken, run.result())
+        self._begin(loop)
+
+    def _run(self, requests: Sequence[Request]) -> list[Found]:
         """Run requests together. If that fails, each is run for itself, so that it gets its own outputs or error."""
         start = time.perf_counter()
         try:
@@ -135,10 +136,13 @@ class Server:
         except Exception as error:
             if len(requests) > 1:
                 return [result for request in requests for result in self._run([request])]
+            if isinstance(error, RunError) and self._model.target == "cpu":
+                return [InputError(str(error))]  # there, values alone make a run fail, as an index outside of a table
             self._is_in_doubt = self._is_in_doubt or not isinstance(error, InputError)
             return [error]
         seconds = time.perf_counter() - start
-        self._seconds[_size(requests)] = seconds
+        size = _size(requests)
+        self._seconds[size] = min(seconds, _GROWTH * self._seconds.get(size, seconds))
         self._on_run(sum(request.rows for request in requests), seconds)
         return [*split(outputs, requests)]
 
@@ -228,6 +232,17 @@ class Server:
             "not_joined_along": self.unused_dim or None,
             "weights": None if self.weights is None else os.path.basename(self.weights),
         }
+
+
+def _answer(requests: Sequence[Waiting], results: Sequence[Found]) -> None:
+    """Give requests their results, but for those that were cancelled."""
+    for request, result in zip(requests, results, strict=True):
+        if request.answer.done():
+            continue
+        if isinstance(result, Exception):
+            request.answer.set_exception(result)
+        else:
+            request.answer.set_result(result)
 
 
 def read_weights(path: str) -> dict[str, Array]:

@@ -14,10 +14,11 @@ import pytest
 from safetensors.numpy import load, save, save_file
 
 from ait_mlir.driver import compile_module
-from ait_mlir.errors import AitError, ArtifactError, InputError, ToolchainError
+from ait_mlir.errors import ArtifactError, InputError, OutOfMemoryError, ToolchainError
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_source
 from ait_mlir.ir.source import SourceText
+from ait_mlir.lowering.toolchain import TargetKind
 from ait_mlir.options import CompileOptions
 from ait_mlir.runtime.manifest import DimInfo, Manifest, TensorInfo
 from ait_mlir.serve import deployment, messages
@@ -122,8 +123,7 @@ def test_bodies_of_each_format_are_read_and_written() -> None:
     for made in (x, x.T, x.astype(">f2")):
         file = io.BytesIO()
         np.save(file, made)
-        assert (read := messages.read(file.getvalue(), (X,))["x"]).flags.c_contiguous and np.array_equal(read, made)
-        assert read.dtype == np.float16
+        assert np.array_equal(read := messages.read(file.getvalue(), (X,))["x"], made) and read.dtype == np.float16
     for tensor, y in ((X, x), (WIDE, b)):
         assert np.array_equal(messages.read(messages.write({"y": y}, "npy"), (tensor,))[tensor.name], y)
     both = messages.write({"x": x, "b": b}, "safetensors")
@@ -192,9 +192,9 @@ ait.graph @net(%x: !ait.tensor<n x 4 x f32>, %at: !ait.tensor<n x i32>) dims {n 
 W, T = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones((3, 4), np.float32)
 
 
-def compiled(folder: Path, text: str, **constants: Any) -> str:
+def compiled(folder: Path, text: str, target: TargetKind = "cpu", **constants: Any) -> str:
     module = parse_source(context(), SourceText("<text>", text))
-    return str(compile_module(module, CompileOptions("cpu"), output=folder / "net.ait", constants=constants))
+    return str(compile_module(module, CompileOptions(target), output=folder / "net.ait", constants=constants))
 
 
 @pytest.fixture(scope="module")
@@ -247,20 +247,40 @@ def test_requests_that_do_not_fit_are_refused_before_they_are_joined(net: str, g
         Server(net).request(given)
 
 
-def test_a_request_that_fails_does_not_fail_those_of_its_run(net: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, run = Server(net), Server._model_run
-
-    def failing(self: Server, given: Any, requests: Any) -> Any:
-        if (given["at"] == 2).any():
-            raise AitError("2 is forbidden")
-        return run(self, given, requests)
-
-    monkeypatch.setattr(Server, "_model_run", failing)
-    given = [inputs(1, 1), inputs(1, 2, at=2), inputs(1, 3)]
+def test_a_request_that_fails_does_not_fail_those_of_its_run(net: str) -> None:
+    server = Server(net)
+    given = [inputs(1, 1), inputs(1, 2, at=3), inputs(1, 3)]
     first, failed, last = answers(server, *given)
     assert np.allclose(first["z"], expected(given[0])) and np.allclose(last["z"], expected(given[2]))
-    assert isinstance(failed, AitError) and str(failed) == "2 is forbidden"
-    asyncio.run(server.check_health())  # a run with other inputs succeeds
+    assert isinstance(failed, InputError) and "outside of the table, which has 3 rows" in str(failed)
+
+
+def test_a_run_that_fails_otherwise_is_followed_by_a_check(net: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Server, *given: Any) -> Any:
+        raise OutOfMemoryError("no memory")
+
+    server = Server(net)
+    with monkeypatch.context() as patch:
+        patch.setattr(Server, "_model_run", failing)
+        assert [str(found) for found in answers(server, inputs(1, 1), inputs(1, 2))] == ["no memory"] * 2
+        patch.setattr("ait_mlir.serve.server.run_on_host", failing)
+        with pytest.raises(OutOfMemoryError, match="no memory"):
+            asyncio.run(server.check_health())
+    asyncio.run(server.check_health())
+    assert np.allclose(answers(server, inputs(1, 1))[0]["z"], expected(inputs(1, 1)))
+
+
+def test_requests_that_were_cancelled_do_not_run(net: str) -> None:
+    seen: list[int] = []
+    server = Server(net, num_runtimes=1, on_run=lambda rows, seconds: seen.append(rows))
+
+    async def cancel_the_second() -> Any:
+        first, second = (server.submit([server.request(inputs(1, n))])[0] for n in (1, 2))
+        (third,) = server.submit([server.request(inputs(2, 3))])
+        second.cancel()
+        return await asyncio.gather(first, third)
+
+    assert [found["z"].shape for found in asyncio.run(cancel_the_second())] == [(1, 4), (2, 4)] and seen == [1, 2]
 
 
 def test_weights_are_those_of_the_file_and_else_of_the_artifact(net: str, tmp_path: Path) -> None:
@@ -294,6 +314,18 @@ def test_a_model_without_weights_waits_for_them(tmp_path: Path) -> None:
     asyncio.run(server.set_weights(str(tmp_path / "both")))
     asyncio.run(server.check_health())
     assert np.allclose(answers(server, inputs(2, 1))[0]["z"], expected(inputs(2, 1)))
+
+
+def test_state_is_a_copy_of_the_request(tmp_path: Path) -> None:
+    text = """
+ait.graph @sum(%s: !ait.tensor<n x 4 x f32> donated, %x: !ait.tensor<n x 4 x f32>) dims {n = 1 to 4} {
+  %y = ait.add %s, %x : !ait.tensor<n x 4 x f32>
+  ait.output "s" %y in place of %s : !ait.tensor<n x 4 x f32>
+}"""
+    server = Server(compiled(tmp_path, text))
+    given = [{"s": np.full((n, 4), n, np.float32), "x": np.ones((n, 4), np.float32)} for n in (1, 2, 4)]
+    for i, found in zip(given, answers(server, *given), strict=True):
+        assert np.array_equal(found["s"], i["s"] + 1) and np.array_equal(i["s"], np.full_like(i["s"], len(i["s"])))
 
 
 MIXED = {
