@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ait_mlir.errors import AitError, InputError, OutOfMemoryError
+from ait_mlir.errors import AitError, InputError
 from ait_mlir.runtime.from_host import Array
 from ait_mlir.serve import messages
 from ait_mlir.serve.joining import Request
 from ait_mlir.serve.ray_library import metrics, responses, serve
 from ait_mlir.serve.server import Answer, Server
 
+_LOG = logging.getLogger("ray.serve")
 _SECONDS = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
 _ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
@@ -34,13 +37,8 @@ class Replica:
 
     async def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs for NumPy arrays by name, for callers with a handle of the deployment. Raises `InputError`."""
-        try:
-            found = await self._answered(self._server.request(inputs))
-        except Exception as error:
-            self._requests.inc(tags={"outcome": "refused" if isinstance(error, InputError) else "failed"})
-            raise
-        self._requests.inc(tags={"outcome": "ok"})
-        return found
+        with self._counting():
+            return await self._answered(self._server.request(inputs))
 
     async def __call__(self, request: Any) -> Any:
         """The answer to a request over HTTP."""
@@ -51,14 +49,32 @@ class Replica:
         body: bytes = await request.body()
         format = messages.format_of(body)
         try:
-            outputs = await self.run(messages.read(body, self._server.manifest.inputs))
+            with self._counting():
+                inputs = messages.read(body, self._server.manifest.inputs)
+                outputs = await self._answered(self._server.request(inputs))
+                return responses.Response(messages.write(outputs, format), media_type=messages.TYPES[format])
         except InputError as error:
             return _json(400, {"error": str(error)})
-        except OutOfMemoryError as error:
-            return _json(503, {"error": str(error)})
+        except MemoryError as error:
+            return _json(503, {"error": str(error) or "there is not enough memory"})
         except AitError as error:
             return _json(500, {"error": str(error)})
-        return responses.Response(messages.write(outputs, format), media_type=messages.TYPES[format])
+        except Exception:
+            _LOG.exception("a request failed")
+            return _json(500, {"error": "the request failed; the log of the replica has the reason"})
+
+    @contextmanager
+    def _counting(self) -> Generator[None]:
+        """Count a request by its outcome."""
+        outcome = "failed"
+        try:
+            yield
+            outcome = "ok"
+        except InputError:
+            outcome = "refused"
+            raise
+        finally:
+            self._requests.inc(tags={"outcome": outcome})
 
     async def reconfigure(self, user_config: Mapping[str, Any]) -> None:
         """Change the weights: `{"weights": FILE}`, or `{}` for those of the artifact."""

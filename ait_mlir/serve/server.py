@@ -93,6 +93,8 @@ class Server:
         for name, x in inputs.items():
             if not isinstance(cast(object, x), np.ndarray):
                 raise InputError(f"input '{name}' is a {type(x).__name__}, expected a NumPy array")
+            if not x.dtype.isnative:
+                raise InputError(f"input '{name}' has the byte order of another processor")
         shapes = self._shapes(tuple((name, x.shape, x.dtype.name) for name, x in inputs.items()))
         # the runtime takes such arrays as they are
         return request_of({n: np.require(x, requirements=["C", "A", "W"]) for n, x in inputs.items()}, shapes, self.dim)

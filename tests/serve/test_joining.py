@@ -240,6 +240,10 @@ def test_requests_share_runs(net: str) -> None:
         (inputs(0, 0), "n = 0"),
         ({**inputs(2, 0), "at": np.zeros(1, np.int32)}, "'at'"),
         ({**inputs(1, 0), "x": [[1.0] * 4]}, "input 'x' is a list, expected a NumPy array"),
+        ({**inputs(1, 0), "x": np.zeros((1, 4), ">f4")}, "input 'x' has the byte order of another processor"),
+        ({**inputs(1, 0), "x": np.zeros((1, 4), object)}, "input 'x'"),
+        ({**inputs(1, 0), "x": np.zeros((1, 4), "V4")}, "input 'x'"),
+        ({**inputs(1, 0), "x": np.zeros((1, 4), "U3")}, "input 'x'"),
     ],
 )
 def test_requests_that_do_not_fit_are_refused_before_they_are_joined(net: str, given: dict[str, Any], told: str) -> None:
