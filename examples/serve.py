@@ -33,6 +33,7 @@ from examples.models.bert import BertConfig, BertEncoder
 from examples.models.vit import VisionTransformer, ViTConfig
 
 BATCH, LENGTH, VOCABULARY, IMAGE = 16, 128, 1000, 32
+QUIET = {"log_level": "WARNING", "enable_access_log": False}
 
 
 class TextEncoder(Module):
@@ -79,9 +80,8 @@ def start(port: int) -> None:
     from ray import serve
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"log_level": "WARNING", "enable_access_log": False}
     ray.init(num_cpus=2, object_store_memory=200 << 20, include_dashboard=False, logging_level="WARNING")
-    serve.start(http_options={"host": "127.0.0.1", "port": port}, logging_config=quiet)
+    serve.start(http_options={"host": "127.0.0.1", "port": port}, logging_config=QUIET)
 
 
 def deploy(artifact: Path, replicas: int, weights: Path | None = None) -> None:
@@ -91,7 +91,8 @@ def deploy(artifact: Path, replicas: int, weights: Path | None = None) -> None:
     from ait_mlir.serve import deployment
 
     actor = {"num_cpus": 1 / (2 * replicas)}  # two models share the processors
-    app = deployment(artifact, weights=weights, num_replicas=replicas, ray_actor_options=actor)
+    options = {"num_replicas": replicas, "ray_actor_options": actor, "logging_config": QUIET}
+    app = deployment(artifact, weights=weights, **options)
     serve.run(app, name=artifact.stem, route_prefix=f"/{artifact.stem}")
 
 
