@@ -26,6 +26,7 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
+from ait_mlir.importers.torch.small_sizes import SmallSizes
 from ait_mlir.importers.torch.steps import LoopError, Unknown
 from ait_mlir.importers.torch.tracing import (
     TraceAgain,
@@ -69,16 +70,22 @@ def capture(
     roots = _dims(module, given, named, dynamic_shapes)
     names = {place: str(dim.__name__) for place, dim in roots.items()}
 
-    loops, wholes, numbers = Loops(), WholeParts(), BufferNumbers(module)
+    loops, wholes, numbers, small = Loops(), WholeParts(), BufferNumbers(module), SmallSizes()
 
     def export(**options: Any) -> Any:
         options = {"dynamic_shapes": dynamic_shapes, "strict": False, **options}
         while True:  # until the code of each loop over a dynamic dim is converted
-            watches = loops.watched(), wholes.watched(), _adapted(), numbers.watched(), _autocast_inside(module)
+            watches = (*(x.watched() for x in (loops, wholes, numbers, small)), _adapted(), _autocast_inside(module))
             with contextlib.suppress(TraceAgain), torch.no_grad(), contextlib.ExitStack() as stack:
                 for watch in watches:
                     stack.enter_context(watch)
                 return torch.export.export(module, given, named or None, **options)
+
+    def settled(program: Any) -> tuple[Any, DimNames]:
+        """The program of which every size that its dims allow computes what the module computes."""
+        for name, least in small.minima(module, program, (given, named), roots).items() if may_call else ():
+            _raise_minima(program, {place: dim for place, dim in roots.items() if dim.__name__ == name}, least)
+        return program, names
 
     try:
         with quiet():
@@ -92,7 +99,7 @@ def capture(
                     f"the model requires {wrong[0]}, which does not hold for all sizes of dims that PyTorch chooses "
                     "(Dim.AUTO): declare dims for which it holds, such as 8 * Dim('blocks'), or leave them fixed"
                 )
-            return _with_minima(program, roots), names
+            return settled(_with_minima(program, roots))
     except ImportFailure:
         raise
     except (Exception, ChoiceError) as error:
@@ -103,7 +110,7 @@ def capture(
                 functools.partial(_with_automatic_dims, dynamic_shapes),
             ):
                 if (program := again(export, roots)) is not None:
-                    return program, names
+                    return settled(program)
         raise ImportFailure(explain(error, export, loops.refused)) from error
 
 
