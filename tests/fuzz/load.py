@@ -1,6 +1,6 @@
 """Damaged and forged files in the loaders of Python: `python -m tests.fuzz.load --count 100000`.
 
-Each seed makes one file: an artifact, a safetensors file of weights or an .npy file, with bytes, values of its JSON, or
+Each seed makes one file: an artifact, a safetensors file of weights, an .npy file or a request to a server, with bytes, values of its JSON, or
 places of its parts changed. Half of the artifacts have the right hashes for that, as a forger would write them. A loader
 may take the file or raise an `AitError`, nothing else; of a file that it takes, all is read and printed. Nothing of a
 file is loaded as code. What has passed is remembered in build/fuzz_load; a file that failed is written there.
@@ -27,6 +27,7 @@ from ait_mlir.errors import AitError
 from ait_mlir.runtime import artifact
 from ait_mlir.runtime.manifest import DimInfo, KernelLibraryInfo, Manifest, TensorInfo
 from ait_mlir.runtime.safetensors_part import encode
+from ait_mlir.serve import messages
 from ait_mlir.tools.commands import common, inspect
 from tests.fuzz.ranges import Campaign, Tried
 
@@ -42,6 +43,7 @@ KINDS = (
     "weights",
     "weights text",
     "npy",
+    "request",
 )
 _STRANGE: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 7, 4096, 1 << 31, 1 << 62, (1 << 63) - 1, 1 << 63, -(1 << 63), 1 << 70, 10**400),
@@ -105,6 +107,19 @@ def good_npy() -> bytes:
     data = io.BytesIO()
     np.save(data, np.arange(6, dtype=np.float32).reshape(2, 3))
     return data.getvalue()
+
+
+@functools.cache
+def good_request() -> bytes:
+    values = {"w": [[1, 2.5]], "b": [1, -2], "m": [[True], [False]], "h": [[0.5]], "q": [3, -8], "e": [[448]]}
+    return json.dumps({"inputs": values}).encode()
+
+
+INPUTS = tuple(
+    TensorInfo(name, dtype, ("2",))
+    for name, dtype in zip("wbmhqe", ("float32", "int64", "bool", "bfloat16", "int4", "float8_e4m3fn"), strict=True)
+)
+"""The inputs of the model that a request is for."""
 
 
 def changed_bytes(draw: random.Random, data: bytes) -> bytes:
@@ -233,14 +248,25 @@ def case(seed: int) -> tuple[str, bytes]:
             return kind, with_header(good_weights(), changed_json, draw)
         case "weights text":
             return kind, with_header(good_weights(), changed_text, draw)
-        case _:
+        case "npy":
             return kind, changed_bytes(draw, good_npy())
+        case _:
+            changes = (
+                lambda: changed_json(draw, good_request()),
+                lambda: changed_text(draw, good_request()),
+                lambda: changed_bytes(draw, good_npy()),
+                lambda: with_header(good_weights(), changed_json, draw),
+            )
+            return kind, draw.choice(changes)()
 
 
 def load(kind: str, path: Path) -> None:
     """Load a file as the commands do, short of its code; read and print all of it."""
     if kind == "npy":
         common.read_npy(str(path)).tobytes()
+    elif kind == "request":
+        for inputs in (INPUTS, INPUTS[:1]):
+            messages.write(messages.read(path.read_bytes(), inputs), "json")
     elif kind.startswith("weights"):
         for array in common.read_weights(str(path)).values():
             array.tobytes()
