@@ -7,10 +7,8 @@
 Weights and inputs are random. The examples that give the scales are one call at the smallest sizes, on the CPU. On a
 GPU each side runs in a CUDA graph; torchao computes in bf16, which its scales by row need. `error` is the RMSE against
 the results of f16, over their RMS; it is for finding faults, since random models have no accuracy to lose. `launches`
-are those of a run. `--most` sets the largest result that a product quantises in its epilogue, in elements, to compare
-both ways:
+are those of a run. `--without` shows what a pass gains:
 
-    python -m benchmarks.quantised bert --recipes fp8-static --batch 32 --most 1000000000
     python -m benchmarks.quantised bert --recipes fp8-static --batch 32 --without quantize-results
 """
 
@@ -18,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +30,6 @@ from ait_mlir.importers.quantized.recipes import RECIPES, recipe_named
 from ait_mlir.importers.torch.compiled import CompiledModule, build
 from ait_mlir.importers.torch.program import Imported
 from ait_mlir.options import CompileOptions
-from ait_mlir.rewrites.gemm import quantized
 from benchmarks import measure, record
 from benchmarks.imported import import_workload
 from benchmarks.measure import Run
@@ -152,7 +148,6 @@ def main() -> int:
     parser.add_argument("--batch", type=numbers, help="batch sizes, such as 1,32 (default: the model's own)")
     parser.add_argument("--layers", type=int, help="layers of the models (default: the model's own)")
     parser.add_argument("--without", action="append", default=[], metavar="PASS", help="leave out a pass")
-    parser.add_argument("--most", type=int, help="elements of a result that its product may quantise")
     parser.add_argument("--keep", action="store_true", help="save the artifacts in WORKDIR")
     parser.add_argument("--device", choices=["cuda", "cpu"], default=detect_target().name())
     measure.add_options(parser)
@@ -163,9 +158,6 @@ def main() -> int:
     if unknown := set(args.models) - set(NAMES):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     args.workdir = own_folder(args.workdir)
-    if args.most is not None:
-        quantized.SMALL = args.most
-        os.environ["AIT_PLANS"] = "0"  # plans in the cache have another limit
     rows: list[list[str]] = []
     with torch.inference_mode():
         for name in args.models or NAMES:

@@ -163,19 +163,3 @@ ait.graph @reshapes(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<96 x 64 x f16
   ait.output "q2" %q2 : !ait.tensor<2 x r x 48 x i8>
   ait.output "u3" %u3 : !ait.tensor<r x 2 x 48 x i8>
 }
-
-// Many elements: the epilogue would take longer than a launch.
-// CHECK-LABEL: ait.graph @many
-ait.graph @many(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<1000 x 64 x f16>, %s: !ait.tensor<1 x f32>) dims {r = 0 to 601} {
-  // CHECK: ait.gemm rcr %x, %w :
-  // CHECK: ait.quantize
-  %y = ait.gemm rcr %x, %w : !ait.tensor<r x 1000 x f16>
-  %q = ait.quantize %y scale %s : !ait.tensor<r x 1000 x f8E4M3FN>
-  // CHECK: ait.gemm rcr %x, %w :
-  // CHECK: ait.quantize {{.+}} : !ait.tensor<(1000*r) x f8E4M3FN>
-  %z = ait.gemm rcr %x, %w : !ait.tensor<r x 1000 x f16>
-  %v = ait.reshape %z : !ait.tensor<(1000*r) x f16>
-  %p = ait.quantize %v scale %s : !ait.tensor<(1000*r) x f8E4M3FN>
-  ait.output "q" %q : !ait.tensor<r x 1000 x f8E4M3FN>
-  ait.output "p" %p : !ait.tensor<(1000*r) x f8E4M3FN>
-}

@@ -207,7 +207,7 @@ def encoder(product, attention, up):
 
 ENCODER_LAUNCHES = {
     "fp8": encoder(ROWS, ["attention", "loops"], [f"{ROWS}_bias_gelu", "loops"]),
-    "fp8-static": encoder(ROWS, ["attention"], [f"{ROWS}_bias_gelu", "loops"]),
+    "fp8-static": encoder(ROWS, ["attention"], [f"{ROWS}_bias_gelu_div_3more"]),
     "fp8-block": encoder(BLOCKS, ["attention", "loops"], [f"{BLOCKS}_bias_gelu", "loops"]),
 }
 QUANTISED = [(Block, BLOCK_LAUNCHES), (Encoder, ENCODER_LAUNCHES)]

@@ -1,4 +1,4 @@
-"""Products that store small results in 8 bits: their epilogue quantises, if the scale is known before the result."""
+"""Products that store results in 8 bits: their epilogue quantises, if the scale is known before the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR, is_byte, is_float8
 from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, ClampOp, DivOp, ElementwiseOp, RoundOp
 from ait_mlir.dialects.ait.quantize import QuantizeOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
-from ait_mlir.dialects.ait.types import scope_of, tensor_type
+from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.dialects.ait.view import ReshapeOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
@@ -28,7 +28,6 @@ def quantized_result(p: PatternBuilder) -> None:
     root = p.op("ait.quantize", [p.result(acc), p.rest()])
     p.require("only_user", p.result(acc), root)
     p.require("stores_bytes_of", acc, root)
-    p.require("is_small", root)
     p.require("scale_broadcasts", root)
     p.require("no_attribute", acc, "kernel")
     p.require("operands_fit", acc, root, MAX_OPERANDS)
@@ -44,17 +43,9 @@ def quantized_before_reshape(p: PatternBuilder) -> None:
     root = p.op("ait.quantize", [p.result(view), p.rest()])
     p.require("only_user", p.result(view), root)
     p.require("is_result_of_product", x)
-    p.require("is_small", root)
     p.require("scale_is_one_number", root)
     p.replace(root, "quantized_in_shape_of", view, root)
 
-
-SMALL = 600_000
-"""The most elements of a result that is quantised in the epilogue. `benchmarks.quantised --most` sets another number.
-
-It was found with an epilogue that took 4 ps for an element on an H200, 231 us in place of 83 for 37.7 million: it
-divided each number and stored two bytes at a time. A launch that quantises takes 2 us and 0.7 ps for each element.
-"""
 
 RESULTS = patterns(quantized_result, quantized_before_reshape)
 
@@ -67,12 +58,6 @@ def stores_bytes_of(op: HasEpilogue, root: QuantizeOp) -> bool:
     """The op has one result, not of f64, and stores numbers of the quantised type: floats or integers of 8 bits."""
     element, source = element_type_of(root.output), element_type_of(root.input)
     return op.STORES_BYTES and len(op.results) == 1 and source != f64 and (is_float8(element) or is_byte(element))
-
-
-@constraint
-def is_small(op: QuantizeOp) -> bool:
-    """The result has at most `SMALL` elements at all sizes."""
-    return scope_of(op).le(tensor_type(op.output).num_elements(), SMALL)
 
 
 @constraint
