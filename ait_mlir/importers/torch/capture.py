@@ -15,6 +15,7 @@ from typing import Any, cast
 from ait_mlir.importers.torch.choices import ChoiceError
 from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, is_true_of_floats, unproved_guards
+from ait_mlir.importers.torch.decisions import Decisions
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
 from ait_mlir.importers.torch.library import quiet, torch
@@ -26,7 +27,6 @@ from ait_mlir.importers.torch.recurrent import whole_layers
 from ait_mlir.importers.torch.signature import declare_dims, read_inputs
 from ait_mlir.importers.torch.size_floats import WholeParts, float_functions
 from ait_mlir.importers.torch.sized import KeptSizes
-from ait_mlir.importers.torch.small_sizes import SmallSizes
 from ait_mlir.importers.torch.steps import LoopError, Unknown
 from ait_mlir.importers.torch.tracing import (
     TraceAgain,
@@ -70,12 +70,13 @@ def capture(
     roots = _dims(module, given, named, dynamic_shapes)
     names = {place: str(dim.__name__) for place, dim in roots.items()}
 
-    loops, wholes, numbers, small = Loops(), WholeParts(), BufferNumbers(module), SmallSizes()
+    loops, wholes, numbers, decisions = Loops(), WholeParts(), BufferNumbers(module), Decisions()
 
     def export(**options: Any) -> Any:
         options = {"dynamic_shapes": dynamic_shapes, "strict": False, **options}
         while True:  # until the code of each loop over a dynamic dim is converted
-            watches = (*(x.watched() for x in (loops, wholes, numbers, small)), _adapted(), _autocast_inside(module))
+            watched = [one.watched() for one in (loops, wholes, numbers, decisions)]
+            watches = *watched, _adapted(), _autocast_inside(module)
             with contextlib.suppress(TraceAgain), torch.no_grad(), contextlib.ExitStack() as stack:
                 for watch in watches:
                     stack.enter_context(watch)
@@ -83,7 +84,7 @@ def capture(
 
     def settled(program: Any) -> tuple[Any, DimNames]:
         """The program of which every size that its dims allow computes what the module computes."""
-        for name, least in small.minima(module, program, (given, named), roots).items() if may_call else ():
+        for name, least in decisions.minima(module, program, (given, named), roots).items() if may_call else ():
             _raise_minima(program, {place: dim for place, dim in roots.items() if dim.__name__ == name}, least)
         return program, names
 
