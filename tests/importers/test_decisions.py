@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,3 +164,26 @@ def test_random_numbers_go_on_as_before() -> None:
     torch.manual_seed(3)
     from_torch(function, (torch.zeros(3, 4),), dynamic_shapes=(({0: Dim("n", max=6)},),))
     assert torch.equal(torch.randn(4), expected)
+
+
+def exported(function: Callable[[Any, Any], Any]) -> Any:
+    dims = {0: Dim("n", min=2, max=9)}, {0: Dim("m", min=2, max=9)}
+    return torch.export.export(
+        Function(function).eval(), (torch.randn(3, 4), torch.randn(4, 4)), dynamic_shapes=(dims,)
+    )
+
+
+@pytest.mark.parametrize("name", ["equal sizes", "a multiple"])
+def test_an_exported_program_needs_its_conditions(name: str, tmp_path: Path) -> None:
+    program = exported(OF_SIZES[name][0])
+    torch.export.save(program, tmp_path / "program.pt2")
+    for given in (program, torch.export.load(tmp_path / "program.pt2")):
+        with pytest.raises(ImportFailure, match=r"exported for sizes with .*shape\[0\]"):
+            from_torch(given)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x, y: x * 2 if x.shape[0] > 9 else x, lambda x, y: x + y.sum() if x.shape[0] != 1 else x]
+)
+def test_conditions_that_the_ranges_prove_are_no_obstacle(function: Callable[[Any, Any], Any]) -> None:
+    assert {d.name: d.lo for d in from_torch(exported(function)).graph.scope}.keys() == {"args_0_dim_0", "args_1_dim_0"}

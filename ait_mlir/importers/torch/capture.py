@@ -14,7 +14,13 @@ from typing import Any, cast
 
 from ait_mlir.importers.torch.choices import ChoiceError
 from ait_mlir.importers.torch.compositions import compositions
-from ait_mlir.importers.torch.conditions import ASSERTION, is_proved, is_true_of_floats, unproved_guards
+from ait_mlir.importers.torch.conditions import (
+    ASSERTION,
+    is_proved,
+    is_true_of_floats,
+    unproved_conditions,
+    unproved_guards,
+)
 from ait_mlir.importers.torch.decisions import Decisions
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import ImportFailure, place_in_source
@@ -322,6 +328,15 @@ def _has_automatic(spec: Any) -> bool:
 def _unproved(program: Any) -> list[str]:
     """The conditions of a program's trace that its ranges do not prove."""
     return unproved_guards(program, _table(program))
+
+
+def check_conditions(program: Any) -> None:
+    """Raise `ImportFailure` for a condition of an exported program that does not hold for all sizes of the dims."""
+    if wrong := unproved_conditions(program, _table(program)):
+        raise ImportFailure(
+            f"the program was exported for sizes with {wrong[0]}, which its ranges do not prove: "
+            "export it with dims for which this holds"
+        )
 
 
 def _table(program: Any) -> DimTable:

@@ -19,7 +19,7 @@ from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
 from ait_mlir.importers.checkpoints import read_checkpoint, use_checkpoint
-from ait_mlir.importers.torch.capture import capture
+from ait_mlir.importers.torch.capture import capture, check_conditions
 from ait_mlir.importers.torch.errors import ImportFailure
 from ait_mlir.importers.torch.groups import groups_of, sharded_weights
 from ait_mlir.importers.torch.library import torch
@@ -144,6 +144,7 @@ def from_torch(
     """
     ranks = groups_of(parse_axes(mesh) if mesh else None, groups, module)
     if isinstance(module, torch.export.ExportedProgram):
+        check_conditions(module)
         return import_program(module, name or "model", hints=hints, same_dims=same_dims, groups=ranks)
     if isinstance(example_inputs, torch.Tensor | Mapping):
         raise ImportFailure(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +14,12 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ait_mlir.building.formulas import Affine
-from ait_mlir.dims import Expr, Scope
+from ait_mlir.dims import Expr, Scope, const
+from ait_mlir.errors import AitError
 from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
+from ait_mlir.importers.torch.signature import read_inputs
 from ait_mlir.importers.torch.trials import Unknown, values
 from ait_mlir.importers.torch.writer import ImportWriter
 
@@ -71,6 +76,72 @@ def unproved_guards(program: Any, table: DimTable) -> list[str]:
     environment = _environment(program)
     guards = [environment.simplify(guard.expr) for guard in environment.guards] if environment is not None else []
     return list(dict.fromkeys(str(guard) for guard in guards if not _is_true(guard, table)))
+
+
+def unproved_conditions(program: Any, table: DimTable) -> list[str]:
+    """The conditions of an exported program on the sizes of its arguments, as text, that are not proved to hold for all
+    values of the dims. PyTorch checks them in each call.
+    """
+    inputs = {item.name: item.node.meta["val"].shape for item in read_inputs(program).tensors}
+    found: list[str] = []
+    for text in getattr(program, "_guards_code", None) or ():
+        with contextlib.suppress(AitError, SyntaxError, RecursionError, MemoryError):  # not a condition on sizes
+            if not _is_text_true(ast.parse(text, mode="eval").body, inputs, table):
+                found.append(_SIZE_OF.sub(lambda size: f"{_input_of(size)}.shape[{size[2]}]", text))
+    return found
+
+
+_SIZE_OF = re.compile(r"L((?:\['\w+'\]|\[\d+\])+)\.size\(\)\[(\d+)\]")
+
+
+def _input_of(size: re.Match[str]) -> str:
+    """The name of the input of a size in a condition, such as `args_0` of `L['args'][0].size()[1]`."""
+    return "_".join(re.findall(r"\w+", size[1]))
+
+
+_COMPARED: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.LtE: "le",
+    ast.Lt: "lt",
+    ast.GtE: "ge",
+    ast.Gt: "gt",
+}
+_OF_SIZES: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+
+def _is_text_true(condition: ast.expr, inputs: Mapping[str, Any], table: DimTable) -> bool:
+    """Whether a condition, as Python's syntax, holds for all values of the dims; no code of the text runs."""
+    if isinstance(condition, ast.BoolOp):
+        join = all if isinstance(condition.op, ast.And) else any
+        return join(_is_text_true(part, inputs, table) for part in condition.values)
+    if not isinstance(condition, ast.Compare) or any(type(op) not in _COMPARED for op in condition.ops):
+        raise NotSupported("a condition that is no comparison")
+    sides = [_size_of_text(side, inputs, table) for side in (condition.left, *condition.comparators)]
+    kinds = [_COMPARED[type(op)] for op in condition.ops]
+    return all(
+        (kind == "ne" and 1 in (a.as_int(), b.as_int())) or _RELATIONS[kind](table.scope(), a, b)
+        for kind, a, b in zip(kinds, sides, sides[1:], strict=False)
+    )
+
+
+def _size_of_text(size: ast.expr, inputs: Mapping[str, Any], table: DimTable) -> Expr:
+    if isinstance(size, ast.Constant) and isinstance(size.value, int):
+        return const(size.value)
+    if isinstance(size, ast.BinOp) and type(size.op) in _OF_SIZES:
+        a, b = (_size_of_text(side, inputs, table) for side in (size.left, size.right))
+        return _OF_SIZES[type(size.op)](a, b)
+    named = _SIZE_OF.fullmatch(ast.unparse(size))
+    shape = inputs.get(_input_of(named), ()) if named is not None else ()
+    if named is None or int(named[2]) >= len(shape):
+        raise NotSupported("a size that is not one of an argument")
+    return table.expr(shape[int(named[2])])
 
 
 def multiples(program: Any) -> dict[str, int]:
