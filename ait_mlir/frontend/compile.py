@@ -98,8 +98,12 @@ def compile_model(
     library = None if dll_name is None else file_name(dll_name)
     points, cards = points_of(dynamic_profiling_strategy), cards_of(profile_devs)
     chosen = as_target(target)
+    if not hasattr(tensor, "__iter__") and not isinstance(tensor, Tensor):
+        raise BuildError(f"a model is made of a tensor or a list of tensors; found {tensor!r}")
     outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     module = build_module(tensor, name)
+    if constants and not hasattr(constants, "items"):
+        raise BuildError(f"constants are data by the name of their weights; found {constants!r}")
     data = bind_constants(module, bound_data(tensor), constants or {})
     # imported here, because building a model needs neither the compiler nor the runtime
     from ait_mlir.driver import compile_module
@@ -159,8 +163,10 @@ def safe_compile_model(*args: Any, **kwargs: Any) -> Model:
     return compile_model(*args, **kwargs)
 
 
-def file_name(name: str) -> str:
+def file_name(name: object) -> str:
     """`name` as a file name: other characters than letters, digits, "_", "-" and "." become "_"."""
+    if not isinstance(name, str):
+        raise BuildError(f"the name of a file is a string; found {name!r}")
     found = _NOT_IN_FILES.sub("_", name)
     if "/" in name or not found or found.endswith((".", "-")):
         raise BuildError(f'"{name}" cannot name a file; use letters, digits, "_", "-" and "."')

@@ -37,8 +37,10 @@ _INSTEAD = {
 }
 
 
-def check_debug_settings(settings: AITDebugSettings | None) -> None:
+def check_debug_settings(settings: object) -> None:
     """Raise `BuildError` for an unsupported setting."""
+    if not isinstance(settings, AITDebugSettings | None):
+        raise BuildError(f"debug_settings is an AITDebugSettings; found {settings!r}")
     for name, instead in _INSTEAD.items():
         if settings is not None and getattr(settings, name):
             raise BuildError(f"debug_settings: {name} is not there; {instead}")

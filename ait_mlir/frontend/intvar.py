@@ -149,9 +149,10 @@ class IntVar:
         symbolic_value: sympy.Expr | int | None = None,
         hints: Sequence[int] = (),
     ):
-        bounds = sorted({values} if isinstance(values, int) else set(values))
-        if not bounds or any(type(v) is not int for v in bounds):
+        given: list[Any] = [values] if isinstance(values, int) or not hasattr(values, "__iter__") else list(values)
+        if not given or any(type(v) is not int for v in given):
             raise BuildError(f"an IntVar needs its smallest and largest value, two integers; found {values!r}")
+        bounds: list[int] = sorted({*given})
         if bounds[0] < 0 or bounds[-1] > MAX_DIM:
             raise BuildError(f"a dim is at least 0 and at most 2^40; found {values!r}")
         self._attrs = IntVarAttrs(self)
@@ -442,7 +443,9 @@ def _divisor(a: IntVar, b: DimLike) -> IntVar:
     return divisor
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise BuildError(f"the name of a dim is a string; found {name!r}")
     if name.startswith(UNNAMED):
         raise BuildError(f'"{name}" is no name for a dim: names that start with "{UNNAMED}" are reserved')
     try:

@@ -30,9 +30,9 @@ STEP = "step of a scan"
 _serial = itertools.count()
 
 
-def normalize_dtype(dtype: str) -> str:
+def normalize_dtype(dtype: object) -> str:
     """The full name of a dtype: `"float"` and `"int"` are short forms. `BuildError` for a dtype without tensors."""
-    if (found := BY_NAME.get(dtype)) is None:
+    if not isinstance(dtype, str) or (found := BY_NAME.get(dtype)) is None:
         raise BuildError(f'unknown dtype "{dtype}"; expected one of {", ".join(sorted(BY_NAME))}')
     return found.name
 
@@ -299,7 +299,9 @@ class Tensor:
 
 
 def tensor_type(shape: Sequence[DimLike], dtype: str) -> TensorType:
-    """The IR type of a shape of dims and ints."""
+    """The IR type of a shape of dims and ints. Raises `BuildError` for another shape."""
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise BuildError(f"a shape is a list of dims; found {shape!r}")
     try:
         return TensorType.get([at_least_0(as_dim(dim)) for dim in shape], BY_NAME[normalize_dtype(dtype)].ir)
     except VerifyException as error:

@@ -116,9 +116,10 @@ class Compilation:
     def create_execution_plans(self, heuristics: Sequence[heur_mode] | heur_mode | None = None) -> None:
         """Make the plans of these heuristics, in order: A (estimates), B (measured), FALLBACK (our plain kernels)."""
         self.need(Step.LOWERED, "create_execution_plans()")
-        modes = [heuristics] if isinstance(heuristics, heur_mode) else list(heuristics or [heur_mode.A])
+        modes: list[Any] = list(heuristics or [heur_mode.A]) if isinstance(heuristics, list | tuple) else [heuristics]
+        modes = [heur_mode.A] if heuristics is None else modes
         for mode in modes:
-            if not isinstance(mode, heur_mode):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(mode, heur_mode):
                 raise cudnnGraphNotSupportedError(f"{mode!r} is no heuristic, expected one of cudnn.heur_mode")
         for mode in modes:
             known = {plan.key for plan in self.plans}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from ait_mlir.graph.enums import as_data_type, data_type, tensor_reordering
-from ait_mlir.graph.errors import GraphError, cudnnGraphNotSupportedError
+from ait_mlir.graph.errors import GraphArgumentError, GraphError, cudnnGraphNotSupportedError
 
 
 class Named(Protocol):
@@ -71,15 +72,24 @@ class tensor:
     def set_output(self, value: bool) -> Self:
         """Whether the tensor is an output of the graph: then it has memory, and `execute` writes it."""
         self._change("set_output")
-        self.is_virtual = not value
-        self.is_marked = value
+        self.is_marked = self._flag("set_output", value)
+        self.is_virtual = not self.is_marked
         return self
 
     def set_is_virtual(self, value: bool) -> Self:
         """The opposite of `set_output`."""
         self._change("set_is_virtual")
-        self.is_virtual = value
+        self.is_virtual = self._flag("set_is_virtual", value)
         return self
+
+    def _flag(self, setter: str, value: object) -> bool:
+        """A value as True or False, as far as cuDNN takes it for one: None and numbers, but no text and no list."""
+        try:
+            if value is None or hasattr(value, "__bool__"):
+                return bool(value)
+        except (RuntimeError, ValueError):  # of an array with several elements
+            pass
+        raise GraphArgumentError(f"{setter}() of {self.label} takes True or False, found {value!r}")
 
     def set_data_type(self, data_type: Any) -> Self:
         """The element type: a `data_type`, or a dtype of PyTorch or NumPy."""
@@ -271,7 +281,10 @@ def whole_numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
     except TypeError:
         raise GraphError(f"{what} are {values!r}, expected a list of whole numbers") from None
     for value in given:
-        if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 0:
-            raise GraphError(f"{what} are {given!r}, expected whole numbers, none below 0")
-        found.append(int(value))
+        try:
+            found.append(-1 if isinstance(value, bool) else operator.index(value))
+        except TypeError:  # such as of a tensor with a float
+            found.append(-1)
+    if any(n < 0 for n in found):
+        raise GraphError(f"{what} are {given!r}, expected whole numbers, none below 0")
     return tuple(found)

@@ -14,7 +14,7 @@ from ait_mlir.compiler.base import DynamicProfileStrategy, IntVar, Tensor
 from ait_mlir.compiler.model import AITemplateAllocatorKind, Model
 from ait_mlir.compiler.ops.common.epilogue import FuncEnum
 from ait_mlir.errors import InputError
-from ait_mlir.frontend import BuildError, ops
+from ait_mlir.frontend import BuildError, nn, ops
 from ait_mlir.utils.debug_settings import AITDebugSettings
 
 W = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
@@ -132,3 +132,40 @@ def test_wrong_arguments_are_refused(tmp_path: Path, given: dict[str, Any], mess
     with pytest.raises(BuildError, match=message):
         compile_model(network(), "cpu", tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
+
+
+MAKERS: dict[str, tuple[Any, list[Any]]] = {
+    "a shape is a list of dims": (lambda x: Tensor(shape=x), [None, 3, "a"]),
+    "unknown dtype": (lambda x: Tensor(shape=[2], dtype=x), [None, 3, "a", []]),
+    "an IntVar needs its smallest and largest value": (IntVar, [None, 2.5, "a", ["a", 2], [None, 2], []]),
+    "the name of a dim is a string": (lambda x: IntVar([1, 4], name=x), [3, []]),
+    "Sequential takes modules": (nn.Sequential, [None, 3, "a", []]),
+}
+OPTIONS: dict[str, tuple[str, list[Any]]] = {
+    "debug_settings is an AITDebugSettings": ("debug_settings", [3, "a"]),
+    "the name of a file is a string": ("dll_name", [3, []]),
+    "constants are data by the name": ("constants", [3, [1]]),
+}
+
+
+@pytest.mark.parametrize("message", MAKERS)
+def test_tensors_and_modules_of_other_kinds(message: str) -> None:
+    make, wrong = MAKERS[message]
+    for value in wrong:
+        with pytest.raises(BuildError, match=message):
+            make(value)
+
+
+@pytest.mark.parametrize("message", OPTIONS)
+def test_arguments_of_other_kinds(message: str, tmp_path: Path) -> None:
+    option, wrong = OPTIONS[message]
+    for value in wrong:
+        with pytest.raises(BuildError, match=message):
+            compile_model(network(), "cpu", tmp_path, "net", **{option: value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_of_no_tensor(tmp_path: Path) -> None:
+    for value in (None, 3):
+        with pytest.raises(BuildError, match="a model is made of a tensor or a list of tensors"):
+            compile_model(value, "cpu", tmp_path, "net")  # type: ignore[arg-type]

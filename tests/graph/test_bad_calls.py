@@ -330,3 +330,24 @@ def test_override(override: Any, kind: type[Exception], words: tuple[str, ...]):
 def test_override_of_a_fixed_graph(built: tuple[Any, dict[str, torch.Tensor], Any]):
     with raises(Step, "fixed shapes"):
         built[0].execute({}, None, override_uids=[1], override_shapes=[[4, 32]], override_strides=[[32, 1]])
+
+
+# ** setters and heuristics **
+
+
+def test_values_of_other_kinds():
+    g = new()
+    y = g.relu(g.tensor([4], name="x"), name="act")
+    for wrong in ("yes", [], torch.zeros(2)):
+        for setter in ("set_output", "set_is_virtual"):
+            with raises(Graph, f"{setter}() of tensor 'act::OUT_0' takes True or False"):
+                getattr(y, setter)(wrong)
+    assert y.set_output(1).is_marked and not y.set_output(None).is_marked
+    with raises(Graph, "the dims of tensor 'act::OUT_0'", "expected whole numbers"):
+        y.set_dim(torch.tensor([2.5, 1.0]))
+    y.set_output(True)
+    for wrong in (3, "A", [cudnn.heur_mode.A, 3]):
+        with raises(NotSupported, "is no heuristic, expected one of cudnn.heur_mode"):
+            g.build(wrong)
+        g = new()
+        g.relu(g.tensor([4], name="x"), name="act").set_output(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, ClassVar
 
+from ait_mlir.frontend.errors import BuildError
 from ait_mlir.frontend.nn.parameter import Parameter
 from ait_mlir.frontend.operator import Operator
 from ait_mlir.frontend.tensor import Tensor
@@ -123,6 +124,8 @@ class Sequential(ModuleList):
     def __init__(self, *modules: Module | Mapping[str, Module]):
         named: list[tuple[str, Module]] = []
         for i, module in enumerate(modules):
+            if not hasattr(module, "items") and not isinstance(module, Module):
+                raise BuildError(f"Sequential takes modules, or a dict of modules; found {module!r}")
             named += [(str(i), module)] if isinstance(module, Module) else module.items()
         super().__init__(module for _, module in named)
         self.names = [name for name, _ in named]
