@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -34,12 +34,15 @@ class OrderScattersPass(ByEstimatePass):
     write a result of its own where the tensor would be copied.
 
     With a target, only on a GPU, for scatters whose kernel sorts the places, and where estimates say that one sort for
-    all of them is faster. Without one, every scatter that an order serves has one.
+    all of them is faster. Without one, every scatter that an order serves has one. With `deterministic=false`, a
+    kernel that adds floats in any order is among those that are compared.
     """
 
     name = "order-scatters"
+    deterministic: bool = True
 
     def rewrite(self, block: Block, target: Target | None) -> bool:
+        target = target and replace(target, deterministic=self.deterministic)
         return any([order_scatters(block, target), join_values(block, target)])
 
 

@@ -334,8 +334,8 @@ def patterns_of(name: str) -> PatternSet:
 @dataclass(frozen=True)
 class Phase(Row):
     """A state of a module between import and artifact, and the passes that lead to it from the previous phase. `{card}`
-    stands for the options of the target, `{target}` for the options of target and selection, `{streams}` for those of
-    streams."""
+    stands for the options of the target, `{order}` for these and whether floats are added in order, `{target}` for the
+    options of target and selection, `{streams}` for those of streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -394,7 +394,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "group-products{{{card}}}",
                 "group-norms{{{card}}}",
                 "group-embeddings{{{card}}}",
-                "order-scatters{{{card}}}",
+                "order-scatters{{{order}}}",
                 "select{{{target}}}",
             ),
         ),
@@ -466,4 +466,6 @@ def passes_between(
     limit = " ".join(f"{name}={value}" for name, value in given.items() if value is not None)
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     steps = [step for step in steps if _name(step) not in without]
-    return ",".join(step.format(card=card, target=options, streams=limit).removesuffix("{}") for step in steps)
+    order = card + " deterministic=false" * ("deterministic=false" in selection.split())
+    parts = {"card": card, "order": order, "target": options, "streams": limit}
+    return ",".join(step.format(**parts).removesuffix("{}") for step in steps)

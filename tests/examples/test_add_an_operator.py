@@ -151,7 +151,7 @@ void prop(const ait::Context&, ait::Tensor<const float, 1> x, ait::Tensor<float,
 def test_the_table_of_functions(tmp_path: Path):
     """All functions of the header but those of our own kernels, and no others; each compiles for its element types."""
     header = (ROOT / "runtime/include/ait/math.h").read_text()
-    defined = set(re.findall(r"^ *AIT_FN \w+ (\w+)\(", header, re.M)) - {"NAME"}
+    defined = set(re.findall(r"^ *AIT_FN \w+ (\w+)\(", header, re.M)) - {"NAME", "div_float8"}
     macros = r"^AIT_(?:ARITHMETIC|BITWISE|OF_LIBRARY|NARROW|COMPARE)\((\w+)"
     defined |= set(re.findall(macros, header, re.M))
     rows = rows_of("| functions | element types |")

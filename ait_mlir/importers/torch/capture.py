@@ -16,9 +16,9 @@ from ait_mlir.importers.torch.choices import ChoiceError
 from ait_mlir.importers.torch.compositions import compositions
 from ait_mlir.importers.torch.conditions import (
     ASSERTION,
+    failing_conditions,
     is_proved,
     is_true_of_floats,
-    unproved_conditions,
     unproved_guards,
 )
 from ait_mlir.importers.torch.decisions import Decisions
@@ -332,9 +332,9 @@ def _unproved(program: Any) -> list[str]:
 
 def check_conditions(program: Any) -> None:
     """Raise `ImportFailure` for a condition of an exported program that does not hold for all sizes of the dims."""
-    if wrong := unproved_conditions(program, _table(program)):
+    if wrong := failing_conditions(program, _table(program)):
         raise ImportFailure(
-            f"the program was exported for sizes with {wrong[0]}, which its ranges do not prove: "
+            f"the program was exported for sizes with {wrong[0]}, which does not hold for all sizes in its ranges: "
             "export it with dims for which this holds"
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import itertools
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -78,14 +80,14 @@ def unproved_guards(program: Any, table: DimTable) -> list[str]:
     return list(dict.fromkeys(str(guard) for guard in guards if not _is_true(guard, table)))
 
 
-def unproved_conditions(program: Any, table: DimTable) -> list[str]:
-    """The conditions of an exported program on the sizes of its arguments, as text, that are not proved to hold for all
-    values of the dims. PyTorch checks them in each call.
+def failing_conditions(program: Any, table: DimTable) -> list[str]:
+    """The conditions of an exported program on the sizes of its arguments, as text, that do not hold for all values of
+    the dims: neither proved nor true for all values that are tried. PyTorch checks them in each call.
     """
     inputs = {item.name: item.node.meta["val"].shape for item in read_inputs(program).tensors}
     found: list[str] = []
     for text in getattr(program, "_guards_code", None) or ():
-        with contextlib.suppress(AitError, SyntaxError, RecursionError, MemoryError):  # not a condition on sizes
+        with contextlib.suppress(NotSupported, AitError, SyntaxError, RecursionError, MemoryError):  # not about sizes
             if not _is_text_true(ast.parse(text, mode="eval").body, inputs, table):
                 found.append(_SIZE_OF.sub(lambda size: f"{_input_of(size)}.shape[{size[2]}]", text))
     return found
@@ -125,10 +127,32 @@ def _is_text_true(condition: ast.expr, inputs: Mapping[str, Any], table: DimTabl
         raise NotSupported("a condition that is no comparison")
     sides = [_size_of_text(side, inputs, table) for side in (condition.left, *condition.comparators)]
     kinds = [_COMPARED[type(op)] for op in condition.ops]
+    written = {n.value for n in ast.walk(condition) if isinstance(n, ast.Constant) and isinstance(n.value, int)}
+    numbers = {n + by for n in written for by in (-1, 0, 1)}
     return all(
-        (kind == "ne" and 1 in (a.as_int(), b.as_int())) or _RELATIONS[kind](table.scope(), a, b)
+        (kind == "ne" and 1 in (a.as_int(), b.as_int()))
+        or _RELATIONS[kind](table.scope(), a, b)
+        or not _fails(getattr(operator, kind), a, b, numbers, table.scope())
         for kind, a, b in zip(kinds, sides, sides[1:], strict=False)
     )
+
+
+TRIED = 17
+"""The values of a dim, from 2 or its least one on, that are tried to find one for which a condition does not hold."""
+
+
+def _fails(compare: Callable[[int, int], bool], a: Expr, b: Expr, numbers: set[int], scope: Scope) -> bool:
+    """Whether two sizes compare otherwise for some values of their dims: small ones, the largest, the numbers of the
+    condition and their neighbours. Sizes of 0 and 1 are no part of PyTorch's traces.
+    """
+    within: list[list[int]] = []
+    dims = [scope[name] for name in sorted(a.symbols | b.symbols)]
+    for dim in dims:
+        least = max(dim.lo, 2)
+        tried = {*range(least, least + TRIED), dim.hi, *numbers}
+        within.append([n for n in sorted(tried) if least <= n <= dim.hi])
+    envs = ({dim.name: n for dim, n in zip(dims, each, strict=True)} for each in itertools.product(*within))
+    return not all(compare(a.evaluate(env), b.evaluate(env)) for env in envs)
 
 
 def _size_of_text(size: ast.expr, inputs: Mapping[str, Any], table: DimTable) -> Expr:

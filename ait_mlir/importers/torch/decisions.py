@@ -138,7 +138,7 @@ class Decisions:
         decision."""
         sizes = [s for item in read_inputs(program).tensors for s in item.node.meta["val"].shape if _is_dynamic(s)]
         leaves = torch.utils._pytree.tree_leaves(given)
-        if not sizes or any(torch.is_tensor(x) and x.device.type == "meta" for x in leaves):
+        if not sizes or any(torch.is_tensor(x) and x.device.type == "meta" for x in leaves) or _has_loops(program):
             return
         alone = {s.node.expr: int(s.node.hint) for s in sizes if s.node.expr in program.range_constraints}
         ranges = {s: (int(r.lower), _upper(r)) for s, r in program.range_constraints.items() if s in alone}
@@ -168,6 +168,11 @@ def _moves(
         if (key := frozenset(moved.items())) not in seen:
             seen.add(key)
             yield moved, place
+
+
+def _has_loops(program: Any) -> bool:
+    """Whether a program has loops or branches of its own, which PyTorch would compile to call the model."""
+    return any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in program.graph.nodes)
 
 
 def _upper(of: Any) -> int:
