@@ -214,7 +214,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         ),
         Patterns(
             "quantize-results",
-            "Let a product store a small result in 8 bits, where the scale is known before the result.",
+            "Let a product store its result in 8 bits, where the scale is known before the result.",
             ("gemm.quantized:RESULTS",),
             capability="mma",
         ),

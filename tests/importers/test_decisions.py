@@ -187,3 +187,12 @@ def test_an_exported_program_needs_its_conditions(name: str, tmp_path: Path) -> 
 )
 def test_conditions_that_the_ranges_prove_are_no_obstacle(function: Callable[[Any, Any], Any]) -> None:
     assert {d.name: d.lo for d in from_torch(exported(function)).graph.scope}.keys() == {"args_0_dim_0", "args_1_dim_0"}
+
+
+@pytest.mark.parametrize(
+    "text", [f"L['x'].size()[{'9' * 5000}] != 2", "\0", "(" * 5000, "L['args'][0].size()[0] % 0 == 1", "print(1)", "L"]
+)
+def test_texts_that_are_no_conditions_run_nothing(text: str) -> None:
+    program = exported(lambda x, y: x + y.sum())
+    program._guards_code = [text]
+    assert from_torch(program).graph is not None

@@ -89,7 +89,7 @@ def capture(
                 return torch.export.export(module, given, named or None, **options)
 
     def settled(program: Any) -> tuple[Any, DimNames]:
-        """The program of which every size that its dims allow computes what the module computes."""
+        """The program, whose dims leave out the small sizes that the module computes otherwise."""
         for name, least in decisions.minima(module, program, (given, named), roots).items() if may_call else ():
             _raise_minima(program, {place: dim for place, dim in roots.items() if dim.__name__ == name}, least)
         return program, names
