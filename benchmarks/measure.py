@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -83,24 +83,33 @@ def median_seconds(
     warmup: int = 2,
     shortest: bool = False,
     own_clock: bool = False,
+    agreed: Callable[[Sequence[float]], Sequence[float]] | None = None,
 ) -> dict[str, float]:
     """The median time of one call of each candidate, in seconds, taking turns.
 
     On a GPU each turn is a batch of calls between two events. `budget` is the time to spend on each candidate, in
     seconds. `shortest`: the shortest time instead, for a machine with other work. `own_clock`: on a CPU, the seconds
     that the calling thread has run, which leaves out those in which other work ran; for runs with one thread.
+    `agreed`: for several processes that must make the same calls: it waits for all of them and returns, of each time,
+    that of the slowest.
     """
     for _ in range(warmup):
         for run in runs.values():
             run()
     turn = _gpu_turn if device == "cuda" else _own_turn if own_clock else _cpu_turn
     single = {name: turn(run, 1) for name, run in runs.items()}
+    if agreed is not None:
+        single = dict(zip(single, agreed(list(single.values())), strict=True))
     times: dict[str, list[float]] = {name: [] for name in runs}
     batch = {name: max(1, min(50, int(0.005 / max(s, 1e-7)))) if device == "cuda" else 1 for name, s in single.items()}
     slowest = max(single[name] * batch[name] for name in runs)
     for _ in range(max(5, min(200, int(budget / max(slowest, 1e-7))))):
         for name, run in runs.items():
+            if agreed is not None:
+                agreed([0.0])
             times[name].append(turn(run, batch[name]))
+    if agreed is not None:
+        times = {name: list(agreed(values)) for name, values in times.items()}
     return {name: min(values) if shortest else statistics.median(values) for name, values in times.items()}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -74,3 +76,23 @@ def test_floor_is_the_larger_term():
 
 def test_columns_are_aligned():
     assert measure.table([["a", "long"], ["1.25", "2"]]).splitlines() == ["   a  long", "----  ----", "1.25     2"]
+
+
+def test_processes_make_the_same_calls_and_time_the_slowest(monkeypatch: pytest.MonkeyPatch):
+    """Another process is ten times as slow: its times count, and they say how often both run."""
+    calls: list[str] = []
+    now = 0.0
+
+    def run() -> None:
+        nonlocal now
+        calls.append("run")
+        now += 0.01
+
+    def agreed(seconds: Sequence[float]) -> list[float]:
+        calls.append("agreed")
+        return [10 * s for s in seconds]
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: now)
+    found = measure.median_seconds({"run": run}, "cpu", budget=1.0, warmup=0, agreed=agreed)
+    assert abs(found["run"] - 0.1) < 1e-9
+    assert calls == ["run", "agreed", *["agreed", "run"] * 10, "agreed"]
