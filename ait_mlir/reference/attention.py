@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ait_mlir.dialects.ait.attention import AttentionOp, RaggedAttentionOp
+from ait_mlir.dialects.ait.dtypes import compute_type
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import Array, Arrays, Evaluation, reference
 from ait_mlir.reference.norm import softmax
@@ -90,6 +91,8 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     no_softmax = attend.no_softmax is not None
     nan_rows = attend.nan_rows is not None
     y, sums = attention(q, k, v, mask, ev.number(attend.scale), visible, region, no_softmax, nan_rows)
+    if attend.value_scale is not None:
+        y = y * ev.number(attend.value_scale)
     logs = [] if attend.log_sums is None else [sums]
     if attend.largest is not None and attend.least is not None:
         most = np.abs(y).max(axis=-1, initial=0.0)
@@ -102,7 +105,7 @@ def _(attend: AttentionOp, arrays: Arrays, ev: Evaluation) -> Arrays:
 
 def quantized(quotient: Array, attend: AttentionOp) -> Array:
     """The numbers of 8 bits of a quotient, as `ait.quantize` rounds it."""
-    source, target = tensor_type(attend.q).element_type, tensor_type(attend.output).element_type
+    source, target = compute_type(tensor_type(attend.q).element_type), tensor_type(attend.output).element_type
     return round_quotient(quotient, source, target)
 
 

@@ -19,7 +19,7 @@ from ait_mlir.lowering.kernels.gemm_tiles import TILES
 from ait_mlir.lowering.toolchain import cpp_root
 from tests import tiers
 from tests.emulator.library import TARGETS, Kind
-from tests.kernels import attention_gpu, attention_ragged, hopper, loops, random_loops, rows
+from tests.kernels import attention_float8, attention_gpu, attention_ragged, hopper, loops, random_loops, rows
 from tests.kernels.contractions import BIAS_GELU, BIAS_RESIDUAL, TANH_MUL_ADD, contraction, gemm_cases
 from tests.kernels.conv import grouped_cases, hopper_cases, mma_cases, patch_cases, planes_cases
 from tests.kernels.copies import copies_cases
@@ -340,6 +340,12 @@ def _check_numbers(library: Library, case: Case, name: str) -> None:
     check(library, case, attention_gpu.NUMBER_ULPS, ATTENTION_FLOOR[_type(name)])
 
 
+def _float8_attentions() -> Iterator[tuple[str, Case]]:
+    for name, case in attention_float8.cases().items():
+        few = [env for env in case.envs if 0 < env["b"] * env["s"] * env["l"] < 40000]
+        yield name, on_kernel(at(case, few), "hopper", case.config)
+
+
 def _ragged_attentions() -> Iterator[tuple[str, Case]]:
     cases = attention_ragged.hopper_cases()
     tiles = {name: case for name, case in cases.items() if name[0].isdigit()}
@@ -607,6 +613,11 @@ FAMILIES = {
     ),
     "flash-numbers": Family(
         {"cuda": frozenset({"attention_hopper_kernel"})}, lambda: dict(_number_attentions()), _check_numbers
+    ),
+    "flash-float8": Family(
+        {"cuda": frozenset({"attention_hopper_kernel"})},
+        share(_float8_attentions, of=4),
+        lambda library, case, name: attention_float8.check(library, case),
     ),
     "flash-ragged": Family({"cuda": frozenset({"attention_hopper_kernel"})}, share(_ragged_attentions), _check_ragged),
 }

@@ -15,9 +15,11 @@ from ait_mlir.lowering.build import build_library
 from ait_mlir.lowering.candidates import candidates_of
 from ait_mlir.lowering.kernels import Target, kernel_of, kernels_for
 from ait_mlir.lowering.kernels.attention import is_changed
-from ait_mlir.lowering.kernels.attention_hopper import TILES, FlashTile
+from ait_mlir.lowering.kernels.attention_hopper import FLOAT8_TILES, TILES, FlashTile
 from ait_mlir.lowering.toolchain import find_nvcc
 from ait_mlir.selection.shortlist import best_by_estimate
+from tests.kernels.attention_float8 import FORMS
+from tests.kernels.attention_float8 import made as float8
 from tests.kernels.attention_gpu import ENVS, changed, hopper_cases, made, split_cases, wide
 from tests.kernels.contractions import attention
 from tests.kernels.harness import Case, sources_of
@@ -59,6 +61,33 @@ def test_declines() -> None:
     assert offered(sized(1, 2, 65, 64, 64)) == {"hopper", "native"}  # too many rows to be few
     assert offered(sized(1, 2, 64, 64, 64, flags=" no_softmax")) == {"hopper", "native"}
     assert offered(sized(1, 2, 64, 64, 64)) == {"hopper", "split", "native"}
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "kernels"),
+    [
+        (64, {}, {"hopper", "native"}),
+        (128, {"to": "bf16", "flags": "causal window 50", "mask": "3 x s x l x f32"}, {"hopper", "native"}),
+        (48, {"to": "f8E4M3FN", "flags": "result_scale 0.5"}, {"hopper", "native"}),
+        (64, {"to": "f32"}, {"native"}),
+        (56, {}, {"native"}),  # rows that do not start on 16 bytes
+        (144, {}, {"native"}),
+        (64, {"flags": "no_softmax"}, {"native"}),
+    ],
+    ids=str,
+)
+def test_8_bit_floats(size: int, options: dict[str, str], kernels: set[str]) -> None:
+    case = float8(size, **options)  # type: ignore[arg-type]
+    assert offered(case) == kernels
+    assert [offered(case, target) for target in OTHERS] == [{"native"}, {"native"}, set()]
+
+
+def test_a_tile_of_8_bit_floats_is_checked() -> None:
+    tile = FLOAT8_TILES[128][0]
+    assert FlashTile.of(tile.config(), tile) == tile
+    for config in ({"cols": 160}, {"groups": 3}, {"stages": 5}):
+        with pytest.raises(ValueError, match="no Hopper attention has the tile"):
+            FlashTile.of(config, tile)
 
 
 @pytest.mark.parametrize("t", ["f16", "bf16"])
@@ -228,6 +257,7 @@ def test_compiles(tmp_path: Path) -> None:
     names = "plain-f16", "wide-causal-bf16", "hidden-f16"
     chosen = [
         *map(hopper.__getitem__, names),
+        on_kernel(FORMS["numbers-128"], "hopper", {}),
         *(split[f"{n}-f16"] for n in ("mask-causal", "pieces-causal", "nan-rows")),
     ]
     assert build_library(sources_of(chosen, CUDA), CUDA, tmp_path).exists()

@@ -60,12 +60,14 @@ def attention(
     depth: str = "d",
     scores: str = "",
     scale: float | str = 0.25,
+    element: str = "T",
     **options: object,
 ) -> Form:
-    """`then` is the number of rows of a second piece of k and v, `mask` the type of a mask; `scores` changes the
+    """`element` is the type of q, k and v, `then` is the number of rows of a second piece of k and v, `mask` the type of a mask; `scores` changes the
     scores.
     """
-    operands = [f"b x {heads} x s x {depth} x T", f"b x 3 x l x {depth} x T", f"b x 3 x l x {width} x T"]
+    operands = [f"b x {heads} x s x {depth}", f"b x 3 x l x {depth}", f"b x 3 x l x {width}"]
+    operands = [f"{dims} x {element}" for dims in operands]
     names = "defghij"
     text = "attention %a, %b, %c"
     if then:
@@ -151,6 +153,21 @@ NUMBERS = Spec(
 )  # fmt: skip
 """Results of 8 bits with a scale."""
 
+FLOAT8 = Spec(
+    "attention",
+    (
+        attention("float8", "causal value_scale 0.5", heads=6, element="f8E4M3FN"),
+        attention("float8-mask", "log_sums", mask="b x 1 x 1 x l x T", element="f8E4M3FN", offset=1),
+        attention("float8-window", "window 50", scores="cap", element="f8E4M3FN"),
+        attention("float8-blind", "nan_rows value_scale 2.0", scores="hidden", envs=BLIND, few=BLIND, element="f8E4M3FN"),
+        attention("float8-weights", "no_softmax value_scale 0.125", element="f8E4M3FN"),
+        attention("float8-row-scales", "value_scale 2.0 largest 448.0 least 1e-30", element="f8E4M3FN"),
+    ),
+    QUANTISED, DIMS, ENVS, FEW, ("f16", "bf16", "f32"),
+    without={"cpu": "a CPU has no kernel for it, and no pass makes it there", "graphs": "it jumps where a quotient is nearly a tie"},
+)  # fmt: skip
+"""q, k and v of 8-bit floats, on plain arithmetic."""
+
 RAGGED_DIMS = "b = 0 to 4, s = 8 to 400, l = 8 to 400, d = 1 to 80, num = 1 to 2139095039 hints [1040187392] given"
 RAGGED_ENVS = (
     {"b": 2, "s": 37, "l": 70, "d": 24},
@@ -212,4 +229,4 @@ RAGGED = Spec(
     without={"graphs": "lengths, pages and offsets must fit, which random inputs do not"},
 )  # fmt: skip
 
-SPECS = (ATTENTION, NUMBERS, RAGGED)
+SPECS = (ATTENTION, NUMBERS, FLOAT8, RAGGED)

@@ -24,7 +24,7 @@ from xdsl.irdl import (
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes, Value, check_broadcastable
 from ait_mlir.dialects.ait.bits import known_number
-from ait_mlir.dialects.ait.dtypes import compute_type, is_byte, is_float, is_float8
+from ait_mlir.dialects.ait.dtypes import compute_type, f8E4M3FN, is_byte, is_computed_float, is_float, is_float8
 from ait_mlir.dialects.ait.region import check_region, check_yield
 from ait_mlir.dialects.ait.syntax import (
     INT,
@@ -80,6 +80,10 @@ class AttentionOp(Cost, PureOp):
     and `least` each row of a head has a scale of its own: its largest magnitude divided by `largest`, at least `least`.
     These scales are the last result, [B, H, S] of f32.
 
+    q, k and v of one piece may be f8E4M3FN. `scale` then contains the scales of q and k, v is multiplied by
+    `value_scale`, 1 without it, and the type of the result is f16, bf16 or f32, or that of numbers with a scale.
+    Kernels on tensor cores round the weights of a row to f8E4M3FN, too: to 4 significant bits, with the sum as it was.
+
     Keys and values may have a second piece, `then`, of equal length for both. Its rows follow those of k and v, and L
     is the total length. A cache and the rows of a new token then need no concatenation.
 
@@ -88,6 +92,7 @@ class AttentionOp(Cost, PureOp):
     %p = ait.attention %q, %k, %v then %k1, %v1 scale 0.125 causal : !ait.tensor<batch x 12 x 1 x 64 x f16>
     %n, %s = ait.attention %q, %k, %v scale 0.125 largest 448.0 least 1e-30
       : !ait.tensor<batch x 12 x seq x 64 x f8E4M3FN>, !ait.tensor<batch x 12 x seq x f32>
+    %e = ait.attention %q8, %k8, %v8 scale 0.0005 value_scale 0.03 : !ait.tensor<batch x 12 x seq x 64 x f16>
     %r, %l = ait.attention %q, %k, %v scale 0.125 log_sums scores(%bias) {
     ^bb0(%score: f32, %0: f32):
       %1 = ait.add %score, %0 : f32
@@ -108,6 +113,7 @@ class AttentionOp(Cost, PureOp):
         Flag("no_softmax"),
         Flag("log_sums"),
         Flag("nan_rows"),
+        Prop("value_scale", NUMBER, optional=True),
         Prop("result_scale", NUMBER, optional=True),
         Prop("largest", NUMBER, optional=True),
         Prop("least", NUMBER, optional=True),
@@ -127,6 +133,7 @@ class AttentionOp(Cost, PureOp):
     no_softmax = opt_prop_def(UnitAttr)
     log_sums = opt_prop_def(UnitAttr)
     nan_rows = opt_prop_def(UnitAttr)
+    value_scale = opt_prop_def(FloatAttr)
     result_scale = opt_prop_def(FloatAttr)
     largest = opt_prop_def(FloatAttr)
     least = opt_prop_def(FloatAttr)
@@ -193,8 +200,13 @@ class AttentionOp(Cost, PureOp):
         """Whether the result has numbers of 8 bits with a scale."""
         return self.result_scale is not None or self.largest is not None
 
+    @property
+    def reads_float8(self) -> bool:
+        """Whether q, k and v are floats of 8 bits."""
+        return tensor_type(self.q).element_type == f8E4M3FN
+
     def computed_values(self) -> Sequence[SSAValue]:
-        return (*self.operands, *self.results[int(self.quantises) :])
+        return (*self.operands[3 * int(self.reads_float8) :], *self.results[int(self.quantises) :])
 
     @property
     def length(self) -> Expr:
@@ -233,6 +245,10 @@ class AttentionOp(Cost, PureOp):
                 raise self.fail(f"{n} has element type {t.element_type}, but q has {q.element_type}")
         if not is_float(q.element_type):
             raise self.fail(f"needs a floating-point type, got {q.element_type}")
+        if self.value_scale is not None:
+            if not self.reads_float8:
+                raise self.fail(f"has a `value_scale`, which is for q, k and v of f8E4M3FN, got {q.element_type}")
+            self._check_positive("value_scale")
         known_number(self.scale)
         scope = scope_of(self)
         checks = [
@@ -282,19 +298,27 @@ class AttentionOp(Cost, PureOp):
         if (self.largest is None) != (self.least is None):
             raise self.fail("needs both `largest` and `least`, which make the scale of a row")
         if not self.quantises:
-            return q.element_type
+            if not self.reads_float8:
+                return q.element_type
+            element = self.expect_tensor(self.output, "the result").element_type
+            if not is_computed_float(element) or compute_type(element) != f32:
+                raise self.fail(f"the result has element type {element}, expected f16, bf16 or f32 of q of f8E4M3FN")
+            return element
         if self.result_scale is not None and self.largest is not None:
             raise self.fail("has a `result_scale`, so `largest` and `least` make no scales of rows; leave these out")
         for name in ("result_scale", "largest", "least"):
-            number = getattr(self, name)
-            if number is not None and not 0 < number.value.data < math.inf:
-                raise self.fail(f"{name} is {number.value.data}, expected a finite number above 0")
+            self._check_positive(name)
         element = self.expect_tensor(self.output, "the result").element_type
         if not (is_float8(element) or is_byte(element)):
             raise self.fail(f"the result has element type {element}, expected i8, ui8, f8E4M3FN or f8E5M2 with a scale")
         if compute_type(q.element_type) != f32:
             raise self.fail(f"q has element type {q.element_type}, expected f16, bf16 or f32 for numbers of 8 bits")
         return element
+
+    def _check_positive(self, name: str) -> None:
+        number = getattr(self, name)
+        if number is not None and not 0 < number.value.data < math.inf:
+            raise self.fail(f"{name} is {number.value.data}, expected a finite number above 0")
 
     def _check_scores(self, q: TensorType) -> None:
         if not self.changes_scores:

@@ -146,6 +146,9 @@ class AttentionCall:
         scale = launch.number(op.scale, f32 if launch.target.is_gpu else f64)
         flags = f", {str(op.top_left is not None).lower()}, true" if op.nan_rows is not None else ""
         flags = flags or ("" if op.top_left is None else ", true")
+        if op.value_scale is not None:
+            flags = f", {str(op.top_left is not None).lower()}, {str(op.nan_rows is not None).lower()}"
+            flags += f", {launch.number(op.value_scale, f32)}"
 
         def heads_of(arg: Arg, const: str) -> str:
             return f"ait::{place}::Heads<{const}{element_type(element)}>{{{arg.name}, {launch.cpp(*arg.strides[:3])}}}"
@@ -158,7 +161,8 @@ class AttentionCall:
         if op.log_sums is not None:
             log_sums += f"{outs[1].name}, {launch.cpp(*outs[1].strides)}"
         definition, scores = _scores(launch)
-        result = f"ait::{place}::Heads<{element_type(element)}>{{}}" if op.quantises else heads_of(outs[0], "")
+        is_apart = op.quantises or op.reads_float8
+        result = f"ait::{place}::Heads<{element_type(element)}>{{}}" if is_apart else heads_of(outs[0], "")
         return AttentionCall(
             definition,
             f"ctx, ait::{place}::AttentionShape{{{sizes}, {scale}, {group}, {window}{flags}}}",
@@ -177,13 +181,15 @@ class AttentionCall:
         return Emission(("ait/math.h", launch.header(header)), self.definition, body)
 
 
-def number_rows(launch: Launch[AttentionOp]) -> str | None:
-    """The C++ value that tells a kernel how to store the rows of the result in 8 bits; None if they stay floats."""
+def rows_apart(launch: Launch[AttentionOp]) -> str | None:
+    """The C++ value that tells a kernel how to store rows of another type than that of q; None if q has their type."""
     op, outs, place = launch.op, launch.outs, launch.place
-    if not op.quantises:
+    if not (op.quantises or op.reads_float8):
         return None
     element = element_type(outs[0].type.element_type)
     heads = f"ait::{place}::Heads<{element}>{{{outs[0].name}, {launch.cpp(*outs[0].strides[:3])}}}"
+    if not op.quantises:
+        return f"ait::{place}::RoundedRows<{element}>{{{heads}}}"
     numbers = [launch.number(n, f32) for n in (op.result_scale, op.largest, op.least) if n is not None]
     fields = f"{heads}, {numbers[0]}"
     if op.largest is not None:
@@ -285,8 +291,14 @@ class AttentionKernel(Kernel[AttentionOp]):
         """Whether the kernel stores the result in 8 bits with a scale: plain arithmetic does, of whole heads."""
         return target.is_gpu and op.then is None and self.head_size(op, scope_of(op)) <= LARGEST_QUANTISED
 
+    def takes_float8(self, op: AttentionOp, target: Target) -> bool:
+        """Whether the kernel reads q, k and v of 8 bits: plain arithmetic does."""
+        return target.is_gpu
+
     def matches(self, op: AttentionOp, target: Target) -> bool:
         if op.quantises and not self.takes_numbers(op, target):
+            return False
+        if op.reads_float8 and not self.takes_float8(op, target):
             return False
         (batch, heads, rows), cols, _, _ = sizes_of(op)
         scope = scope_of(op)
@@ -300,7 +312,7 @@ class AttentionKernel(Kernel[AttentionOp]):
         return max(scope.bounds(depth)[1], scope.bounds(width)[1], 1)
 
     def uses_tensor_cores(self, op: AttentionOp, target: Target) -> bool:
-        if op.quantises and not self.numbers_on_tensor_cores:
+        if op.reads_float8 or (op.quantises and not self.numbers_on_tensor_cores):
             return False
         largest = LARGEST_HEAD if _bytes(op) == 2 else LARGEST_TF32
         return on_mma(op, target) and self.head_size(op, scope_of(op)) <= largest
@@ -401,7 +413,7 @@ class AttentionKernel(Kernel[AttentionOp]):
                 call = f"attention_simt<{simt_tile(size, ins[0].type, target)}, {flags}>"
         else:
             call = f"attention<{causal}>"
-        rows = number_rows(launch)
+        rows = rows_apart(launch)
         more = "" if rows is None else f"ait::gpu::OnePiece{{}}, {rows}"
         return AttentionCall.of(launch).emission(launch, "attention", call, more)
 

@@ -1,4 +1,6 @@
-"""Attention of f16 and bf16 on Hopper's own matrix instruction: k and v in one piece, heads of up to 256 columns."""
+"""Attention on Hopper's own matrix instruction, with k and v in one piece.
+
+Heads have up to 256 columns of f16 or bf16, or up to 128 of f8E4M3FN."""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
 from ait_mlir.dims import Scope
 from ait_mlir.lowering.estimates import Terms
+from ait_mlir.lowering.kernels.amounts import element_bytes
 from ait_mlir.lowering.kernels.attention import (
     AttentionCall,
     AttentionKernel,
@@ -19,7 +22,7 @@ from ait_mlir.lowering.kernels.attention import (
     accepts_strides,
     is_changed,
     is_score_operand,
-    number_rows,
+    rows_apart,
     sizes_of,
 )
 from ait_mlir.lowering.kernels.base import Config, Emission, Launch, Strides, Target
@@ -40,6 +43,8 @@ SCORE_SECONDS = {
     **{(192, 1): 0.230e-9, (192, 2): 0.155e-9, (256, 1): 0.300e-9, (256, 2): 0.205e-9},  # in proportion, not measured
 }
 """Seconds for one score of a step, by the columns of a head and the number of groups."""
+OF_FLOAT8 = 0.7
+"""The factor on the time of a step of 8-bit floats, whose products take half the time: an estimate, not measured."""
 CHANGED = 1.25
 """The factor on the time of a step if the op changes scores."""
 BANDWIDTH = 0.95
@@ -54,10 +59,13 @@ class FlashTile:
     groups: int
     cols: int
     stages: int
+    bytes: int = 2
+    """Of an element: 1 of 8-bit floats, of which a step of v is also kept with its columns along lines."""
 
     @property
     def cpp(self) -> str:
-        return f"ait::gpu::FlashTile<{self.depth}, {self.groups}, {self.cols}, {self.stages}>"
+        is_narrow = ", 1" * (self.bytes == 1)
+        return f"ait::gpu::FlashTile<{self.depth}, {self.groups}, {self.cols}, {self.stages}{is_narrow}>"
 
     def config(self) -> dict[str, int]:
         """The tile as a configuration in the IR."""
@@ -67,7 +75,7 @@ class FlashTile:
     def of(config: Mapping[str, int], default: FlashTile) -> FlashTile:
         """The tile of a config; missing entries are as in `default`. `ValueError` if there is no such tile."""
         given = default.config() | dict(config)
-        tile = FlashTile(default.depth, given["groups"], given["cols"], given["stages"])
+        tile = FlashTile(default.depth, given["groups"], given["cols"], given["stages"], default.bytes)
         tile.check()
         return tile
 
@@ -77,17 +85,16 @@ class FlashTile:
 
     @property
     def shared_bytes(self) -> int:
-        return (
-            1024
-            + self.rows * self.depth * 2
-            + 2 * self.stages * self.cols * self.depth * 2
-            + 16 * (2 + 2 * self.stages)
-        )
+        turned = -(-self.cols // 128) * 128 * self.depth if self.bytes == 1 else 0
+        stage = 2 * self.cols * self.depth * self.bytes + turned
+        barriers = 16 * (2 + (2 if self.bytes == 2 else 3) * self.stages)
+        return 1024 + self.rows * self.depth * self.bytes + self.stages * stage + barriers
 
     @property
     def registers(self) -> int:
-        """Registers that a thread needs for scores, half as many weights, and its part of the result."""
-        return self.cols // 2 + self.cols // 4 + self.depth // 2
+        """Registers that a thread needs for scores, weights in the type of q, and its part of the result. 8-bit floats
+        have that part twice, since each step has sums of its own."""
+        return self.cols // 2 + self.cols * self.bytes // 8 + self.depth // 2 * (3 - self.bytes)
 
     def registers_with(self, op: AttentionOp) -> int:
         """Registers that a thread needs, including elements of the operands that change its scores."""
@@ -108,7 +115,9 @@ class FlashTile:
         """Raise `ValueError` where the template's static assertions would fail or registers run out."""
         problems = {
             "1 to 3 groups": 1 <= self.groups <= 3,
-            "cols is a multiple of 32 up to 256": self.cols % 32 == 0 and 32 <= self.cols <= 256,
+            f"cols is a multiple of 32 up to {128 * self.bytes}": (
+                self.cols % 32 == 0 and 32 <= self.cols <= 128 * self.bytes
+            ),
             "at least 1 stage": self.stages >= 1,
             "scores, weights and results of a thread fit in registers": self.registers <= REGISTERS.get(self.groups, 0),
             "at most 227 KiB of shared memory": self.shared_bytes <= SHARED_LIMIT,
@@ -124,27 +133,37 @@ class FlashTile:
         if p.causal:  # half of a tile's last step is hidden; in one round, the longest tile decides
             steps = p.decisive(rounds) / self.cols + 0.5
         step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), SCORE_SECONDS[self.depth, 2])
+        if self.bytes == 1:
+            step *= OF_FLOAT8
         return START_SECONDS + rounds * (TILE_SECONDS[self.groups] + max(1.0, steps) * step)
 
 
 REGISTERS = {1: 208, 2: 208, 3: 136}
 """Registers of a thread for scores, weights and results, by the number of groups."""
-TILES = {
+TILES: dict[int, tuple[FlashTile, ...]] = {
     64: (FlashTile(64, 2, 128, 2), FlashTile(64, 3, 128, 2), FlashTile(64, 2, 224, 2), FlashTile(64, 1, 128, 2)),
     128: (FlashTile(128, 2, 128, 2), FlashTile(128, 2, 160, 2), FlashTile(128, 1, 128, 2)),
     192: (FlashTile(192, 2, 96, 2), FlashTile(192, 1, 96, 2)),
     256: (FlashTile(256, 2, 64, 2), FlashTile(256, 1, 64, 2)),
 }
 """The tiles, by the number of columns of a head that they have room for."""
+FLOAT8_TILES: dict[int, tuple[FlashTile, ...]] = {
+    64: (FlashTile(64, 2, 128, 2, 1), FlashTile(64, 3, 96, 2, 1), FlashTile(64, 1, 128, 2, 1)),
+    128: (FlashTile(128, 2, 128, 2, 1), FlashTile(128, 2, 96, 2, 1), FlashTile(128, 1, 128, 2, 1)),
+}
+"""Those of 8-bit floats."""
 SHORT_STEPS = (FlashTile(64, 2, 64, 2), FlashTile(128, 2, 64, 2), FlashTile(192, 2, 64, 2), FlashTile(256, 2, 32, 2))
 """Tiles with registers left for operands that change scores; if scores are not changed, longer steps are faster."""
+SHORT_FLOAT8 = (FlashTile(64, 2, 64, 2, 1), FlashTile(128, 2, 64, 2, 1))
 
 
 def tiles_for(op: AttentionOp, depth: int) -> list[FlashTile]:
     """The tiles to try for an op whose heads have room for `depth` columns."""
+    tiles, short = (FLOAT8_TILES, SHORT_FLOAT8) if op.reads_float8 else (TILES, SHORT_STEPS)
+    whole = list(tiles.get(depth, ()))
     if not is_changed(op):
-        return list(TILES[depth])
-    return [t for t in (*TILES[depth], *SHORT_STEPS) if t.depth == depth and t.fits(op)]
+        return whole
+    return [t for t in (*whole, *short) if t.depth == depth and t.fits(op)]
 
 
 class HopperAttention(AttentionKernel):
@@ -156,17 +175,21 @@ class HopperAttention(AttentionKernel):
     def takes_numbers(self, op: AttentionOp, target: Target) -> bool:
         return True
 
+    def takes_float8(self, op: AttentionOp, target: Target) -> bool:
+        """With a softmax; results are f16, bf16 or numbers of 8 bits."""
+        return op.no_softmax is None and (op.quantises or element_bytes(tensor_type(op.output)) == 2)
+
     def matches(self, op: AttentionOp, target: Target) -> bool:
         if not super().matches(op, target) or not target.has("wgmma", "bulk_copies"):
             return False
         scope = scope_of(op)
         _, _, depth, width = sizes_of(op)
         return (
-            self.uses_tensor_cores(op, target)
+            (op.reads_float8 or self.uses_tensor_cores(op, target))
             and op.then is None
             and self.head_size(op, scope) <= LARGEST_HEAD
-            and scope.divisible(depth, 8)
-            and scope.divisible(width, 16 if op.quantises else 8)
+            and scope.divisible(depth, 16 if op.reads_float8 else 8)
+            and scope.divisible(width, 16 if op.reads_float8 or op.quantises else 8)
             and bool(tiles_for(op, self.depth(op)))
         )
 
@@ -175,10 +198,10 @@ class HopperAttention(AttentionKernel):
         return -(-self.head_size(op, scope_of(op)) // 64) * 64
 
     def configs(self, op: AttentionOp, target: Target) -> list[dict[str, int]]:
-        problem = AttentionSizes.of(op)
+        problem, short = AttentionSizes.of(op), (*SHORT_STEPS, *SHORT_FLOAT8)
         return [
             t.config()
-            for t in sorted(tiles_for(op, self.depth(op)), key=lambda t: (t in SHORT_STEPS, t.seconds(problem)))
+            for t in sorted(tiles_for(op, self.depth(op)), key=lambda t: (t in short, t.seconds(problem)))
         ]
 
     def seconds(self, op: AttentionOp, target: Target) -> float:
@@ -196,18 +219,18 @@ class HopperAttention(AttentionKernel):
         if p.causal:
             steps = max(1.0, p.decisive(rounds) / tile.cols + 0.5)
         work = {
-            "products": rounds * steps * tile.rows * tile.cols * tile.depth * 4 / 6e12 * changed,
+            "products": rounds * steps * tile.rows * tile.cols * tile.depth * 2 * tile.bytes / 6e12 * changed,
             "scores": rounds * steps * tile.rows * tile.cols * 0.1e-9 / tile.groups * changed,
             "step": rounds * steps * 0.1e-6,
-            "cache": 4.0 * tiles * p.seen * tile.depth / (2 * target.bandwidth),
+            "cache": 2.0 * tile.bytes * tiles * p.seen * tile.depth / (2 * target.bandwidth),
             "bytes": p.bytes / target.bandwidth,
         }
         first = {"start": 1e-6, "round": rounds * 1e-6, "groups": rounds * tile.groups * 0.1e-6}
         return Terms(first, work, str(tile.depth))
 
     def accepts(self, op: AttentionOp, position: int, strides: Strides, scope: Scope) -> bool:
-        whole = op.quantises and position == len(op.operands)
-        return accepts_strides(op, position, strides, scope, 16 if whole else 8)
+        is_byte = op.quantises if position == len(op.operands) else op.reads_float8
+        return accepts_strides(op, position, strides, scope, 16 if is_byte else 8)
 
     def check(self, op: AttentionOp, config: Config, target: Target) -> None:
         tile = FlashTile.of(config, tiles_for(op, self.depth(op))[0])
@@ -222,7 +245,7 @@ class HopperAttention(AttentionKernel):
         tile = FlashTile.of(launch.config, tiles_for(op, self.depth(op))[0])
         flags = ", ".join("true" if flag else "false" for flag in (op.causal is not None, op.window is not None))
         call = f"attention_hopper<{tile.cpp}, {flags}>"
-        rows = number_rows(launch)
+        rows = rows_apart(launch)
         return AttentionCall.of(launch).emission(launch, "attention_hopper", call, "" if rows is None else f"0, {rows}")
 
 

@@ -42,6 +42,9 @@ class SplitAttention(AttentionKernel):
     def takes_numbers(self, op: AttentionOp, target: Target) -> bool:
         return False
 
+    def takes_float8(self, op: AttentionOp, target: Target) -> bool:
+        return False
+
     def matches(self, op: AttentionOp, target: Target) -> bool:
         if not super().matches(op, target) or not target.has("clusters") or op.no_softmax is not None:
             return False

@@ -104,3 +104,16 @@ ait.graph @numbers(%q: !ait.tensor<b x 4 x s x 64 x bf16>) dims {b = 0 to 4, s =
   ait.output "l" %l : !ait.tensor<b x 4 x s x f32>
   ait.output "t" %t : !ait.tensor<b x 4 x s x f32>
 }
+
+// q, k and v of 8 bits: the result has the type that is written, or numbers with a scale.
+// CHECK-LABEL: ait.graph @float8
+ait.graph @float8(%q: !ait.tensor<b x 4 x s x 64 x f8E4M3FN>, %m: !ait.tensor<b x 1 x 1 x s x bf16>) dims {b = 0 to 4, s = 1 to 8} {
+  // CHECK: %n = ait.attention %q, %q, %q scale 0.125 causal value_scale 0.5 : !ait.tensor<b x 4 x s x 64 x f16>
+  // CHECK: %o = ait.attention %q, %q, %q mask %m scale 0.125 value_scale 2.0 result_scale 0.25 : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>
+  // GENERIC: <{scale = 1.250000e-01 : f64, causal, value_scale = 5.000000e-01 : f64}>
+  // GENERIC: <{scale = 1.250000e-01 : f64, value_scale = 2.000000e+00 : f64, result_scale = 2.500000e-01 : f64}>
+  %n = ait.attention %q, %q, %q scale 0.125 causal value_scale 0.5 : !ait.tensor<b x 4 x s x 64 x f16>
+  %o = ait.attention %q, %q, %q mask %m scale 0.125 value_scale 2.0 result_scale 0.25 : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>
+  ait.output "n" %n : !ait.tensor<b x 4 x s x 64 x f16>
+  ait.output "o" %o : !ait.tensor<b x 4 x s x 64 x f8E4M3FN>
+}

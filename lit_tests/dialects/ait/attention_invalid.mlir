@@ -402,3 +402,52 @@ ait.graph @scales_of_another_shape(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
   // expected-error @below {{ait.attention: result 1 is !ait.tensor<2 x 1 x 4 x 1 x f32>, expected !ait.tensor<2 x 1 x 4 x f32>}}
   %0, %1 = ait.attention %q, %q, %q scale 1.0 largest 448.0 least 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, !ait.tensor<2 x 1 x 4 x 1 x f32>
 }
+
+// -----
+
+ait.graph @value_scale_of_halves(%q: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: has a `value_scale`, which is for q, k and v of f8E4M3FN, got f16}}
+  %0 = ait.attention %q, %q, %q scale 1.0 value_scale 0.5 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @value_scale_negative(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>) {
+  // expected-error @below {{ait.attention: value_scale is -0.5, expected a finite number above 0}}
+  %0 = ait.attention %q, %q, %q scale 1.0 value_scale -0.5 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @double_of_float8(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>) {
+  // expected-error @below {{ait.attention: the result has element type f64, expected f16, bf16 or f32 of q of f8E4M3FN}}
+  %0 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f64>
+}
+
+// -----
+
+ait.graph @float8_without_a_scale(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>) {
+  // expected-error @below {{ait.attention: the result has element type f8E4M3FN, expected f16, bf16 or f32 of q of f8E4M3FN}}
+  %0 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>
+}
+
+// -----
+
+ait.graph @other_floats_of_8_bits(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E5M2>) {
+  // expected-error @below {{ait.attention: cannot compute in f8E5M2, which only stores values}}
+  %0 = ait.attention %q, %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @float8_and_halves(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>, %k: !ait.tensor<2 x 1 x 4 x 8 x f16>) {
+  // expected-error @below {{ait.attention: k has element type f16, but q has f8E4M3FN}}
+  %0 = ait.attention %q, %k, %k scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @float8_in_pieces(%q: !ait.tensor<2 x 1 x 4 x 8 x f8E4M3FN>) {
+  // expected-error @below {{ait.attention: cannot compute in f8E4M3FN, which only stores values}}
+  %0 = ait.attention %q, %q, %q then %q, %q scale 1.0 : !ait.tensor<2 x 1 x 4 x 8 x f16>
+}

@@ -138,13 +138,14 @@ void multiply(void** brought, int count) {
   if (first.a_registers == nullptr) {
     gather("a", first.a, 64, first.a_transposed, first.a_type, by, a);
   } else {
-    a.resize(64 * kDepthBytes / 2);
+    const int bytes = bytes_of(first.a_type), each = 4 / bytes;  // elements of a register
+    a.resize(size_t(64) * (kDepthBytes / bytes));
     for (int t = 0; t < kThreads; ++t) {
       const uint32_t* words = static_cast<const Product*>(brought[t])->a_registers;
       for (int i = 0; i < 4; ++i) {
-        for (int e = 0; e < 2; ++e) {
-          const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i % 2), k = t % 4 * 2 + 8 * (i / 2) + e;
-          a[size_t(k) * 64 + row] = widen(uint16_t(words[i] >> (16 * e)), first.a_type);
+        for (int e = 0; e < each; ++e) {
+          const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i % 2), k = t % 4 * each + 4 * each * (i / 2) + e;
+          a[size_t(k) * 64 + row] = widen(uint16_t((words[i] >> (8 * bytes * e)) & (bytes == 1 ? 0xffu : 0xffffu)), first.a_type);
         }
       }
       group.operands.push_back({threads[t], words, {words[0], words[1], words[2], words[3]}, group.group});

@@ -14,7 +14,7 @@ namespace ait::emulator {
 struct Product {
   void* d;                   ///< N / 2 registers of float, or of int32_t for integers: the layout is that of wgmma.cuh
   int columns;               ///< N
-  const uint32_t* a_registers;  ///< four registers, as `multiply_16x8x16` has them; null if `a` describes the operand
+  const uint32_t* a_registers;  ///< four registers, as `multiply_16x8x16` or `multiply_16x8x32` has them; null if `a` describes the operand
   uint64_t a, b;             ///< matrix descriptors
   bool a_transposed, b_transposed;  ///< M or N is the contiguous dim
   bool accumulate;

@@ -37,6 +37,12 @@ struct LogSums {
 /// @brief The rows of the result are rounded to their type, and nothing else.
 struct PlainRows {};
 
+/// @brief The rows of the result are rounded to D, of q, k and v of 8 bits.
+template <class D>
+struct RoundedRows {
+  Heads<D> o;
+};
+
 /// @brief The rows of the result become numbers of 8 bits, divided by a scale.
 /// @tparam kByRow whether each row of a head has a scale of its own, its largest magnitude divided by `largest`, and at least `least`
 template <class D, bool kByRow>
@@ -60,7 +66,15 @@ struct NumberRows {
 };
 
 template <class W>
-inline constexpr bool stores_numbers = !std::is_same_v<W, PlainRows>;
+inline constexpr bool stores_numbers = false;
+template <class D, bool kByRow>
+inline constexpr bool stores_numbers<NumberRows<D, kByRow>> = true;
+
+/// @brief Where the rows of the result go if they are not numbers with a scale.
+template <class T>
+__host__ __device__ __forceinline__ Heads<T> rows_of(const PlainRows&, const Heads<T>& o) { return o; }
+template <class D, class T>
+__host__ __device__ __forceinline__ Heads<D> rows_of(const RoundedRows<D>& rows, const Heads<T>&) { return rows.o; }
 
 /// @brief Sizes: q is [batch, heads, rows, depth], k [batch, heads / group, cols, depth], v and the result have `width` columns.
 struct AttentionShape {
@@ -70,6 +84,7 @@ struct AttentionShape {
   int64_t window = kNoWindow;   ///< a row sees columns less than this away from the one at which it stands
   bool top_left = false;        ///< whether row r stands at column r, else at r + cols - rows
   bool nan_rows = false;        ///< whether a row that sees no column becomes NaN, else 0
+  float value_scale = 1;        ///< what v is multiplied by
 
   int64_t shift() const { return top_left ? 0 : cols - rows; }
 };
@@ -154,6 +169,7 @@ struct AttentionArgs {
   Heads<const T> next_k, next_v;  ///< the second piece, whose rows start at `first`
   int first;
   bool nan_rows;                  ///< whether a row that sees no column becomes NaN, else 0
+  float value_scale;              ///< what v is multiplied by
 
   template <bool kTwo>
   __device__ __forceinline__ HeadRows<T, kTwo> k_rows(int64_t batch, int64_t head) const { return {k, next_k, first, batch, head}; }
@@ -163,7 +179,7 @@ struct AttentionArgs {
   /// @brief What the weighted sum of a row is multiplied by. @param sum of the weights: 0 only where the row sees no column
   template <class A>
   __device__ __forceinline__ A share(A sum) const {
-    return !S::kSoftmax ? A(1) : sum == A(0) ? (nan_rows ? A(NAN) : A(0)) : A(1) / sum;
+    return !S::kSoftmax ? A(value_scale) : sum == A(0) ? (nan_rows ? A(NAN) : A(0)) : A(value_scale) / sum;
   }
   __device__ __forceinline__ Sight sight() const { return {rows, cols, shift, window}; }
   template <bool kCausal, bool kWindow>
@@ -187,7 +203,8 @@ inline AttentionArgs<T, S> attention_args(const AttentionShape& s, Heads<const T
                                           const S& scores, const LogSums<compute_t<T>>& log_sums, OnePiece = {}) {
   return {int(s.heads), int(s.rows), int(s.cols), int(s.depth), int(s.width), s.scale,
           heads_aligned(q) && heads_aligned(k) && heads_aligned(v), heads_aligned(o), s.cols % 2 == 0 && scores.paired(), q, k, v, o, scores, log_sums,
-          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), int(s.shift()), {}, {}, int(s.cols), s.nan_rows && s.cols > 0};
+          int(s.group), int(s.window < s.rows + s.cols ? s.window : s.rows + s.cols), int(s.shift()), {}, {}, int(s.cols), s.nan_rows && s.cols > 0,
+          s.value_scale};
 }
 
 template <class T, class S>

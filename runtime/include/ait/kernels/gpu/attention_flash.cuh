@@ -15,29 +15,36 @@ namespace ait::gpu {
 /// @tparam kGroups_ warpgroups that compute, of 64 rows of q each
 /// @tparam kCols_ rows of k and v a step
 /// @tparam kStages_ steps of k and of v in flight
-template <int kDepth_, int kGroups_, int kCols_, int kStages_>
+/// @tparam kBytes_ of an element: 2, or 1 for 8-bit floats, of which v is turned in shared memory, so that its columns lie along lines
+template <int kDepth_, int kGroups_, int kCols_, int kStages_, int kBytes_ = 2>
 struct FlashTile {
-  static constexpr int kDepth = kDepth_, kGroups = kGroups_, kCols = kCols_, kStages = kStages_;
-  static constexpr int kRows = 64 * kGroups, kChunks = kDepth / 64;
+  static constexpr int kDepth = kDepth_, kGroups = kGroups_, kCols = kCols_, kStages = kStages_, kBytes = kBytes_;
+  static constexpr bool kTurns = kBytes == 1;
+  static constexpr int kLineBytes = kDepth * kBytes < 128 ? kDepth * kBytes : 128, kLine = kLineBytes / kBytes;
+  static constexpr int kRows = 64 * kGroups, kChunks = kDepth / kLine;
   static constexpr int kConsumers = 128 * kGroups, kThreads = kConsumers + 128;
-  static constexpr int kQueryBytes = kRows * kDepth * 2, kStepBytes = kCols * kDepth * 2;
-  static constexpr int kLimit = 227 * 1024, kBarrierBytes = 8 * 2 * (2 + 2 * kStages);
+  static constexpr int kTurners = 3;  ///< warps that turn v, beside the one that copies
+  static constexpr int kQueryBytes = kRows * kDepth * kBytes, kStepBytes = kCols * kDepth * kBytes;
+  static constexpr int kTurnedBytes = kTurns ? (kCols + 127) / 128 * 128 * kDepth : 0;
+  static constexpr int kStageBytes = 2 * kStepBytes + kTurnedBytes;
+  static constexpr int kLimit = 227 * 1024, kBarrierBytes = 8 * 2 * (2 + (kTurns ? 3 : 2) * kStages);
   /// Places for q: two, so that the next rows come while these are worked on, where there is room.
-  static constexpr int kQueries = 1024 + 2 * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes <= kLimit ? 2 : 1;
-  static constexpr int kSharedBytes = 1024 + kQueries * kQueryBytes + 2 * kStages * kStepBytes + kBarrierBytes;
+  static constexpr int kQueries = 1024 + 2 * kQueryBytes + kStages * kStageBytes + kBarrierBytes <= kLimit ? 2 : 1;
+  static constexpr int kSharedBytes = 1024 + kQueries * kQueryBytes + kStages * kStageBytes + kBarrierBytes;
 
   /// Registers of a thread at the start, of one that copies and of one that computes: together no more than at the start.
   static constexpr int kStartRegisters = kGroups == 1 ? 255 : 65536 / kThreads / 8 * 8;
-  static constexpr int kCopyRegisters = kGroups == 2 ? 24 : 32;
+  static constexpr int kCopyRegisters = kGroups != 2 ? 32 : kTurns ? 40 : 24;
   static constexpr int kRegisters = (kStartRegisters * kThreads - kCopyRegisters * 128) / kConsumers / 8 * 8;
 
   static_assert(kDepth % 64 == 0 && 64 <= kDepth && kDepth <= 256, "heads have up to 256 columns");
+  static_assert(!kTurns || kDepth <= 128, "heads of 8-bit floats have up to 128 columns");
   static_assert(1 <= kGroups && kGroups <= 3 && kCols % 32 == 0 && 32 <= kCols && kCols <= 256 && kStages >= 1);
   static_assert(kSharedBytes <= kLimit, "at most 227 KiB of shared memory");
 };
 
 /// @brief The arguments of `attention_hopper_kernel`. @tparam Q which sequences there are: `WholeSequences` or `RaggedSequences`
-/// @tparam W what the rows of the result become: `PlainRows`, or of whole sequences `NumberRows`
+/// @tparam W what the rows of the result become: `PlainRows` or `RoundedRows`, or of whole sequences `NumberRows`
 template <class T, class S, class Q, class W = PlainRows>
 struct FlashArgs {
   CUtensorMap q_map, k_map, v_map;
@@ -124,6 +131,8 @@ __device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
 template <class Tile, bool kCausal, bool kWindow, class T, class S>
 struct FlashRows {
   static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
+  /// The largest weight of a row is 2 to this power: 8-bit floats have no more than 9 binary digits below 1.
+  static constexpr float kLift = Tile::kBytes == 1 ? 8.f : 0.f;
   float out[kOut], top[2], sum[2];
 
   __device__ __forceinline__ void clear() {
@@ -155,8 +164,8 @@ struct FlashRows {
       high[0] = fmaxf(high[0], high[1]);
       high[0] = fmaxf(high[0], shuffle_xor(high[0], 1));
       high[0] = fmaxf(high[0], shuffle_xor(high[0], 2));
-      const float base = high[0] == -INFINITY ? 0.f : high[0] * scale;
-      keep[r] = exp2_fast(top[r] * scale - base);
+      const float most = high[0] == -INFINITY ? 0.f : high[0] * scale, base = most - kLift;
+      keep[r] = exp2_fast(top[r] * scale - most);
       top[r] = high[0];
       float part[2] = {sum[r] * keep[r], 0.f};
 #pragma unroll
@@ -171,29 +180,26 @@ struct FlashRows {
     }
   }
 
-  __device__ __forceinline__ void rescale(const float (&keep)[2]) {
-    if constexpr (!S::kSoftmax) return;
-#pragma unroll
-    for (int i = 0; i < kOut; ++i) out[i] *= keep[i / 2 % 2];
-  }
-
   /// Adds up the sums of the lanes of row `r` of two, and gives what its weighted sums are multiplied by.
   /// @param unit what a score was multiplied by on its way to a power of two
   __device__ __forceinline__ float finish(const AttentionArgs<T, S>& args, const FlashPlace& place, int row, int r, float unit) {
     sum[r] += shuffle_xor(sum[r], 1);
     sum[r] += shuffle_xor(sum[r], 2);
     if (S::kSoftmax && threadIdx.x % 4 == 0 && row + 8 * r < args.rows) {
-      args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r])) * 0.69314718055994531f);
+      args.log_sums.store(place.batch, place.head, row + 8 * r, (top[r] * unit + log2f(sum[r]) - kLift) * 0.69314718055994531f);
     }
     return args.share(sum[r]);
   }
 
   /// Writes the two rows from `row` on, 16 bytes a lane.
-  template <bool kRagged>
+  template <bool kRagged, class W>
   __device__ __forceinline__ void store(const AttentionArgs<T, S>& args, const FlashSequence& seq, const FlashPlace& place, int row, float unit,
-                                        const PlainRows&) {
-    T* to = args.o.data + seq.batch * args.o.batch + place.head * args.o.head;
-    if constexpr (kRagged) to += seq.row_at * args.o.row;
+                                        const W& rows) {
+    const auto o = rows_of(rows, args.o);
+    using D = std::remove_reference_t<decltype(*o.data)>;
+    static_assert(is_narrow_float<D>, "rows are half or bfloat16");
+    D* to = o.data + seq.batch * o.batch + place.head * o.head;
+    if constexpr (kRagged) to += seq.row_at * o.row;
     const int lane = int(threadIdx.x) % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -205,12 +211,12 @@ struct FlashRows {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int i = block * 16 + j * 4 + 2 * r;
-          words[j] = is_zero ? 0 : pack_pair<T>(out[i] * scale, out[i + 1] * scale);
+          words[j] = is_zero ? 0 : pack_pair<D>(out[i] * scale, out[i + 1] * scale);
         }
         transpose_words(words);
         const int col = block * 32 + lane * 8;
         if (row + 8 * r < seq.limit && col < args.width) {
-          *reinterpret_cast<uint4*>(to + int64_t(row + 8 * r) * args.o.row + col) = make_uint4(words[0], words[1], words[2], words[3]);
+          *reinterpret_cast<uint4*>(to + int64_t(row + 8 * r) * o.row + col) = make_uint4(words[0], words[1], words[2], words[3]);
         }
       }
     }

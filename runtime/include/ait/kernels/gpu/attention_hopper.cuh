@@ -5,16 +5,18 @@
 /// k and v, from the last to the first, so that the masked ones come first. A group starts the scores of a step and the weighted sum of
 /// the step before, and weighs its scores while the tensor cores work on the latter. Groups start their products in turns, so that
 /// one weighs while another multiplies.
+///
+/// Of 8-bit floats, which the matrix instruction reads along lines alone, three warps beside the one that copies turn each step of v. Weights
+/// become 8-bit floats, too, with 2^8 as the largest one of a row; the sum of the weights has the same factor.
 #ifndef AIT_KERNELS_GPU_ATTENTION_HOPPER_CUH_
 #define AIT_KERNELS_GPU_ATTENTION_HOPPER_CUH_
 
 #include "ait/gpu/launch.h"
 #include "ait/kernels/attention_section.h"
 #include "ait/kernels/gpu/attention_flash.cuh"
+#include "ait/kernels/gpu/attention_products.cuh"
 #include "ait/kernels/gpu/mma.cuh"
 #include "ait/kernels/gpu/tma.cuh"
-#include "ait/kernels/gpu/wgmma.cuh"
-#include "ait/kernels/gpu/wgmma_registers.cuh"
 
 #if defined(AIT_CUDA)
 namespace ait::gpu {
@@ -24,13 +26,20 @@ template <class Tile, bool kCausal, bool kWindow, class T, class S, class Q, cla
 __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(const __grid_constant__ FlashArgs<T, S, Q, W> args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kStages = Tile::kStages, kQueries = Tile::kQueries, kCols = Tile::kCols, kGroups = Tile::kGroups;
+  constexpr bool kTurns = Tile::kTurns;
+  static_assert(sizeof(T) == Tile::kBytes && (!kTurns || (S::kSoftmax && !Q::kRagged)));
   constexpr float kLog2e = S::kSoftmax ? 1.44269504088896341f : 1.f;
   AIT_DYNAMIC_SHARED(16, shared);
   const uint32_t q_at = (shared_address(shared) + 1023u) & ~1023u;
   const uint32_t k_at = q_at + kQueries * Tile::kQueryBytes, v_at = k_at + kStages * Tile::kStepBytes;
-  const uint32_t q_full = v_at + kStages * Tile::kStepBytes, q_empty = q_full + kQueries * 8;
+  const uint32_t turned_at = v_at + kStages * Tile::kStepBytes;
+  const uint32_t q_full = turned_at + kStages * Tile::kTurnedBytes, q_empty = q_full + kQueries * 8;
   const uint32_t k_full = q_empty + kQueries * 8, k_empty = k_full + kStages * 8;
   const uint32_t v_full = k_empty + kStages * 8, v_empty = v_full + kStages * 8;
+  const uint32_t turned_full = v_empty + kStages * 8, turned_empty = turned_full + kStages * 8;
+  // What the second product reads.
+  const uint32_t sums_at = kTurns ? turned_at : v_at, sums_full = kTurns ? turned_full : v_full, sums_empty = kTurns ? turned_empty : v_empty;
+  constexpr int kSumBytes = kTurns ? Tile::kTurnedBytes : Tile::kStepBytes;
   const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
   const AttentionArgs<T, S>& attention = args.attention;
 
@@ -38,7 +47,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     for (int s = 0; s < kQueries; ++s) barrier_init(q_full + s * 8, 1), barrier_init(q_empty + s * 8, 4 * kGroups);
     for (int s = 0; s < kStages; ++s) {
       barrier_init(k_full + s * 8, 1), barrier_init(k_empty + s * 8, 4 * kGroups);
-      barrier_init(v_full + s * 8, 1), barrier_init(v_empty + s * 8, 4 * kGroups);
+      barrier_init(v_full + s * 8, 1), barrier_init(v_empty + s * 8, kTurns ? Tile::kTurners : 4 * kGroups);
+      if constexpr (kTurns) barrier_init(turned_full + s * 8, Tile::kTurners), barrier_init(turned_empty + s * 8, 4 * kGroups);
     }
     barrier_init_fence();
     prefetch_map(&args.q_map);
@@ -64,7 +74,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     if (threadIdx.x == Tile::kConsumers) {
       auto copy = [](uint32_t to, const CUtensorMap* map, uint32_t barrier, int lines, int line, int head, int batch) {
 #pragma unroll
-        for (int c = 0; c < Tile::kChunks; ++c) copy_box<false>(to + c * lines * 128, map, barrier, c * 64, line, head, batch, 0);
+        for (int c = 0; c < Tile::kChunks; ++c) copy_box<false>(to + c * lines * Tile::kLineBytes, map, barrier, c * Tile::kLine, line, head, batch, 0);
       };
       FlashTurns turns;
       FlashPlace place(args, turns.tile());
@@ -99,6 +109,21 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           }
         }
       } while (turns.next(args, place));
+    } else if (kTurns && warp > Tile::kConsumers / 32) {
+      FlashTurns turns;
+      FlashPlace place(args, turns.tile());
+      do {
+        int first;
+        for (int step = steps_of(sequence_of_tile(place), place.row_tile * Tile::kRows, first); step > 0; --step) {
+          barrier_wait(v_full + v_place.stage * 8, v_place.parity);
+          barrier_wait(turned_empty + v_place.stage * 8, v_place.parity ^ 1);
+          turn_values<Tile>(turned_at + v_place.stage * Tile::kTurnedBytes, v_at + v_place.stage * Tile::kStepBytes, warp - Tile::kConsumers / 32 - 1);
+          publish_to_copies();
+          __syncwarp();
+          if (threadIdx.x % 32 == 0) barrier_arrive(turned_full + v_place.stage * 8), barrier_arrive(v_empty + v_place.stage * 8);
+          v_place.next();
+        }
+      } while (turns.next(args, place));
     }
   } else {
     if constexpr (kGroups > 1) grow_registers<Tile::kRegisters>();
@@ -117,33 +142,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
 
     FlashRows<Tile, kCausal, kWindow, T, S> rows;
     ScoreFragment<S, kCols / 8> fragment;
+    FlashSums<Tile, T> sums;
     float scores[kCols / 2], keep[2];
-    uint32_t weights[kCols / 16][4];
-
-    auto start_scores = [&](uint32_t q, uint32_t k) {
-      wgmma_fence();
-#pragma unroll
-      for (int i = 0; i < Tile::kDepth / 16; ++i) {
-        const uint64_t a = wgmma_operand(q + i / 4 * (Tile::kRows * 128) + group * 64 * 128 + i % 4 * 32, 0);
-        const uint64_t b = wgmma_operand(k + i / 4 * (kCols * 128) + i % 4 * 32, 0);
-        Wgmma<kCols>::template run<T, 0, 0>(scores, a, b, i > 0);
-      }
-      wgmma_commit();
-    };
-    auto start_sums = [&](uint32_t v) {
-      wgmma_fence();
-#pragma unroll
-      for (int i = 0; i < kCols / 16; ++i) {
-        WgmmaFromRegisters<Tile::kDepth>::template run<T>(rows.out, weights[i], wgmma_operand(v + i * 2048, kCols * 128));
-      }
-      wgmma_commit();
-    };
-    auto round_weights = [&] {
-#pragma unroll
-      for (int i = 0; i < kCols / 16; ++i)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) weights[i][e] = pack_pair<T>(scores[8 * i + 2 * e], scores[8 * i + 2 * e + 1]);
-    };
 
     // Behind a sequence lie rows of others, and 0 times their NaN is NaN: rows of v that nobody sees become 0.
     auto clear_v = [&](int from) {
@@ -178,6 +178,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         if (edge) rows.hide(seq.sight, scores, my_row + shift, col0 + lane % 4 * 2);
       };
       rows.clear();
+      sums.clear();
       if (steps > 0) {
         int col0 = first + (steps - 1) * kCols;
         fragment.place(attention.scores, place.batch, place.head, my_row, attention.rows);
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         barrier_wait(q_full + q_place.stage * 8, q_place.parity);
         barrier_wait(k_full + k_place.stage * 8, k_place.parity);
         take_turn();
-        start_scores(q, k_at + k_place.stage * Tile::kStepBytes);
+        start_scores<Tile, T>(scores, q, k_at + k_place.stage * Tile::kStepBytes, group);
         pass_turn(group);
         wgmma_wait<0>();
         hold_registers(scores);
@@ -194,15 +195,15 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         k_place.next();
         change_and_hide(col0);
         rows.weigh(scores, scale, keep);
-        round_weights();
+        sums.round(scores);
         if (Q::kRagged && col0 + kCols > seq.sight.cols) clear_v(seq.sight.cols - col0);
         while (col0 > first) {
           col0 -= kCols;
           barrier_wait(k_full + k_place.stage * 8, k_place.parity);
           take_turn();
-          start_scores(q, k_at + k_place.stage * Tile::kStepBytes);
-          barrier_wait(v_full + v_place.stage * 8, v_place.parity);
-          start_sums(v_at + v_place.stage * Tile::kStepBytes);
+          start_scores<Tile, T>(scores, q, k_at + k_place.stage * Tile::kStepBytes, group);
+          barrier_wait(sums_full + v_place.stage * 8, v_place.parity);
+          sums.start(rows.out, sums_at + v_place.stage * kSumBytes);
           pass_turn(group);
           fetch(col0);
           wgmma_wait<1>();
@@ -213,22 +214,24 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           rows.weigh(scores, scale, keep);
           hold_registers(scores);
           // Has ended; its branch keeps the next wait behind the weights, which hides them. With 64 columns other groups hide them as well.
-          if constexpr (Tile::kDepth >= 128) barrier_wait(v_full + v_place.stage * 8, v_place.parity);
+          if constexpr (Tile::kDepth >= 128) barrier_wait(sums_full + v_place.stage * 8, v_place.parity);
           wgmma_wait<0>();
-          hold_registers(rows.out);
-          release(v_empty + v_place.stage * 8);
+          sums.hold(rows.out);
+          release(sums_empty + v_place.stage * 8);
           v_place.next();
-          rows.rescale(keep);
-          round_weights();
+          sums.add(rows.out);
+          if constexpr (S::kSoftmax) sums.rescale(rows.out, keep);
+          sums.round(scores);
         }
         release(q_empty + q_place.stage * 8);
         q_place.next();
-        barrier_wait(v_full + v_place.stage * 8, v_place.parity);
-        start_sums(v_at + v_place.stage * Tile::kStepBytes);
+        barrier_wait(sums_full + v_place.stage * 8, v_place.parity);
+        sums.start(rows.out, sums_at + v_place.stage * kSumBytes);
         wgmma_wait<0>();
-        hold_registers(rows.out);
-        release(v_empty + v_place.stage * 8);
+        sums.hold(rows.out);
+        release(sums_empty + v_place.stage * 8);
         v_place.next();
+        sums.add(rows.out);
       }
       rows.template store<Q::kRagged>(attention, seq, place, my_row, scale, args.numbers);
     } while (turns.next(args, place));
@@ -248,7 +251,7 @@ int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const Atte
   FlashArgs<T, S, Q, W> args{{}, {}, {}, attention, sequences, int(batch), int(row_tiles), int(row_tiles * shape.heads * batch), section > 0 ? section : 1};
   const int sms = multiprocessors();
   if (kCausal && !kWindow && section <= 0) {
-    const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * 2) * shape.group, instances = shape.heads * batch;
+    const int64_t most = kShareOfL2 / (shape.cols * (shape.depth + shape.width) * Tile::kBytes) * shape.group, instances = shape.heads * batch;
     args.section = even_section({args.row_tiles, int(instances), Tile::kRows, Tile::kCols, int(shape.shift()), int(shape.cols),
                                  int(most < instances ? most : instances), sms});
   }
@@ -258,9 +261,9 @@ int32_t launch_flash(const Context& ctx, const AttentionShape& shape, const Atte
   args.k_heads = k.head != 0, args.k_batches = k.batch != 0;
   args.v_heads = v.head != 0, args.v_batches = v.batch != 0;
   const int64_t kv_heads = shape.heads / shape.group;
-  const bool mapped = tensor_map(&args.q_map, q.data, shape.depth, shape.rows, q.row, shape.heads, q.head, batch, q.batch, Tile::kRows) &&
-                      tensor_map(&args.k_map, k.data, shape.depth, shape.cols, k.row, kv_heads, k.head, batch, k.batch, Tile::kCols) &&
-                      tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, batch, v.batch, Tile::kCols);
+  const bool mapped = tensor_map(&args.q_map, q.data, shape.depth, shape.rows, q.row, shape.heads, q.head, batch, q.batch, Tile::kRows, Tile::kLine) &&
+                      tensor_map(&args.k_map, k.data, shape.depth, shape.cols, k.row, kv_heads, k.head, batch, k.batch, Tile::kCols, Tile::kLine) &&
+                      tensor_map(&args.v_map, v.data, shape.width, shape.cols, v.row, kv_heads, v.head, batch, v.batch, Tile::kCols, Tile::kLine);
   if (!mapped) return ctx.fail("attention: the driver does not describe its operands to the copy engine (cuTensorMapEncodeTiled)");
   LaunchConfig config;
   config.grid = dim3(grid_size(sms < args.tiles ? sms : args.tiles));
@@ -276,7 +279,7 @@ inline bool fits_flash(const AttentionShape& shape, const AttentionArgs<T, S>& a
   return args.aligned && args.result_aligned && shape.width % 8 == 0 && shape.depth > 0 && shape.cols > 0 && tiles < (int64_t(1) << 30);
 }
 
-/// @brief Attention of half or bfloat16. Where q, k, v or the result do not start on 16-byte boundaries, the width is no multiple of 8, or a
+/// @brief Attention of half, bfloat16 or 8-bit floats. Where q, k, v or the result do not start on 16-byte boundaries, the width is no multiple of 8, or a
 /// size is 0, a slow kernel takes over. `depth` and `width` may be at most Tile::kDepth; scores that are not changed have a `scale` above 0.
 /// @param numbers what is written in place of `o`, or `PlainRows`
 template <class Tile, bool kCausal, bool kWindow, class T, class S, class W = PlainRows>
@@ -284,7 +287,7 @@ int32_t attention_hopper(const Context& ctx, const AttentionShape& shape, Heads<
                          const S& scores, const LogSums<float>& log_sums = {}, int section = 0, const W& numbers = {}) {
   if (shape.rows == 0 || shape.width == 0 || shape.batch * shape.heads == 0) return 0;
   AttentionArgs<T, S> args = attention_args(shape, q, k, v, o, scores, log_sums);
-  if constexpr (stores_numbers<W>) args.result_aligned = heads_aligned(numbers.o);
+  if constexpr (!std::is_same_v<W, PlainRows>) args.result_aligned = heads_aligned(numbers.o);
   const int64_t row_tiles = (shape.rows + Tile::kRows - 1) / Tile::kRows;
   if (!fits_flash(shape, args, row_tiles * shape.heads * shape.batch)) {
     return attention_simt<AttentionSimtTile<Tile::kDepth>, kCausal, kWindow>(ctx, shape, q, k, v, o, scores, log_sums, OnePiece{}, numbers);

@@ -36,8 +36,8 @@ __device__ __forceinline__ void load_rows_simt(A* to, const Rows& from, int row0
 /// @brief Rows [row0, row0 + Tile::kRows) of a head, of which those from `first_row` on are written to `o`, which points to row 0.
 /// @tparam Rows,KvRows where the rows of q and those of k and v lie: `at(row)`
 /// @param numbers what is written in place of the rows, or `PlainRows`; rows with a scale have at most `Tile::kDepth` columns
-template <class Tile, bool kCausal, bool kWindow, class T, class S, class Rows, class KvRows, class W = PlainRows>
-__device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& args, const Rows& q, const KvRows& k, const KvRows& v, T* o,
+template <class Tile, bool kCausal, bool kWindow, class T, class S, class Rows, class KvRows, class O, class W = PlainRows>
+__device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& args, const Rows& q, const KvRows& k, const KvRows& v, O* o,
                                                     int row0, int first_row, int64_t head, int64_t batch, const W& numbers = {}) {
   using A = compute_t<T>;
   constexpr int kTeam = Tile::kTeam, kCols = Tile::kCols, kPitch = Tile::kPitch;
@@ -136,12 +136,12 @@ __device__ __forceinline__ void attention_simt_rows(const AttentionArgs<T, S>& a
       for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
         if (begin + i * kTeam + member < args.width) at[i * kTeam + member] = W::number(float(out[i] * scale_out), scale);
       }
-      continue;
-    }
-    T* const to = o + int64_t(my_row) * args.o.row + begin;
+    } else {
+      auto* const to = o + int64_t(my_row) * rows_of(numbers, args.o).row + begin;
 #pragma unroll
-    for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
-      if (begin + i * kTeam + member < args.width) to[i * kTeam + member] = convert<T>(out[i] * scale_out);
+      for (int i = 0; i < Tile::kDepth / kTeam; ++i) {
+        if (begin + i * kTeam + member < args.width) to[i * kTeam + member] = convert<std::remove_reference_t<decltype(*to)>>(out[i] * scale_out);
+      }
     }
   }
 }
@@ -152,8 +152,13 @@ __global__ void __launch_bounds__(Tile::kThreads) attention_simt_kernel(const At
   const int64_t head = blockIdx.y, batch = blockIdx.z, kv = head / args.group;
   const HeadRows<T, false> q(args.q, args.q, 0, batch, head);
   const HeadRows<T, kTwo> k = args.template k_rows<kTwo>(batch, kv), v = args.template v_rows<kTwo>(batch, kv);
-  attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, args.o.data + batch * args.o.batch + head * args.o.head,
-                                                       int(blockIdx.x) * Tile::kRows, 0, head, batch, numbers);
+  if constexpr (stores_numbers<W>) {
+    attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, args.o.data, int(blockIdx.x) * Tile::kRows, 0, head, batch, numbers);
+  } else {
+    const auto o = rows_of(numbers, args.o);
+    attention_simt_rows<Tile, kCausal, kWindow>(args, q, k, v, o.data + batch * o.batch + head * o.head, int(blockIdx.x) * Tile::kRows, 0, head,
+                                                batch, numbers);
+  }
 }
 
 /// @brief Launches `attention_simt_kernel`. Heads may have any number of columns.

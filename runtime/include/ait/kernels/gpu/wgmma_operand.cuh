@@ -10,11 +10,13 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-/// @brief Describes an operand in shared memory, in 128-byte lines swizzled in groups of eight (1024-byte aligned).
+/// @brief Describes an operand in shared memory, in lines of 128 or 64 bytes swizzled in groups of eight, which are aligned to their size.
 /// @param chunk_bytes from one 64-element chunk of M or N to the next, for operands with M or N contiguous; else not used
+template <int kLineBytes = 128>
 __device__ __forceinline__ uint64_t wgmma_operand(uint32_t address, uint32_t chunk_bytes) {
-  constexpr uint64_t kSwizzle128 = uint64_t(1) << 62, kGroupBytes = uint64_t(1024 >> 4) << 32;
-  return kSwizzle128 | kGroupBytes | (uint64_t(chunk_bytes >> 4) << 16) | ((address & 0x3ffffu) >> 4);
+  static_assert(kLineBytes == 128 || kLineBytes == 64);
+  constexpr uint64_t kSwizzle = uint64_t(kLineBytes == 128 ? 1 : 2) << 62, kGroupBytes = uint64_t(8 * kLineBytes >> 4) << 32;
+  return kSwizzle | kGroupBytes | (uint64_t(chunk_bytes >> 4) << 16) | ((address & 0x3ffffu) >> 4);
 }
 
 /// @brief The words of `wgmma_operand` for an operand at address 0: its low word plus a sixteenth of the address is that of any other.

@@ -20,6 +20,9 @@ struct WgmmaFromRegisters {
     static_assert(is_narrow_float<Element>, "operands are half or bfloat16");
     emulator::wgmma({d, kN, a, 0, b, false, true, true, kNarrow<Element>, kNarrow<Element>}, {file, line});
   }
+  static void run_e4m3(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b, int accumulate, AIT_EMULATOR_CALLER) {
+    emulator::wgmma({d, kN, a, 0, b, false, false, accumulate != 0, emulator::Narrow::e4m3, emulator::Narrow::e4m3}, {file, line});
+  }
 };
 
 }  // namespace ait::gpu
