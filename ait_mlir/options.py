@@ -62,6 +62,9 @@ class CompileOptions:
     deterministic: bool = True
     """Whether each run must give the same bits. With False, kernels of a GPU may add floats in any order, with atomics,
     where that is faster: sums by index, such as `index_add`."""
+    peer_memory: bool = False
+    """Whether small all-reduces of GPUs write into the memory of the other cards, in one launch, instead of by NCCL,
+    where estimates say that this is faster. Cards that do not reach each other use NCCL all the same."""
     streams: int | None = None
     """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
     pays."""
@@ -109,7 +112,8 @@ class CompileOptions:
     def device(self) -> Target:
         """The target with its architecture, which is looked up if it is not named."""
         kind = cast(TargetKind, self.target)
-        return make_target(kind, self.arch or default_arch(kind), self.precision, self.deterministic)
+        arch = self.arch or default_arch(kind)
+        return make_target(kind, arch, self.precision, self.deterministic, self.peer_memory)
 
     def selection(self) -> str:
         """The options of the pass `select`, as text, without those of the target.
@@ -129,6 +133,7 @@ class CompileOptions:
             f"budget={None if budget is None else float(budget)}": measure and budget is not None,
             f'precision="{self.precision}"': self.precision != "highest",
             "deterministic=false": not self.deterministic,
+            "peer-memory=true": self.peer_memory,
             "report=true": self.report,
         }
         return " ".join(text for text, is_given in found.items() if is_given)
@@ -161,6 +166,7 @@ def _is_one_of(*values: object) -> Callable[[object], bool]:
 _ALLOWED: tuple[tuple[str, Callable[[object], bool], str], ...] = (
     ("measure", _is_one_of(True, False, "auto", "known"), 'True, False, "auto" or "known"'),
     ("deterministic", _is_one_of(True, False), "True or False"),
+    ("peer_memory", _is_one_of(True, False), "True or False"),
     ("budget", _is_budget, "a number of seconds, 0 or more"),
     ("points", _are_points, f"{', '.join(STRATEGIES)} or several with a plus between, as in hints+max"),
     ("streams", _is_limit, f"a whole number from 0 to {MAX_STREAMS}"),

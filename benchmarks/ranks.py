@@ -1,6 +1,7 @@
 """One model on several cards of a host, one process for each: times beside one card and beside NCCL, and errors.
 
     python -m benchmarks.ranks reduce                    # all-reduces of 8 KB to 16 MB, beside those of PyTorch
+    python -m benchmarks.ranks reduce --peers            # ours with `peer_memory`
     python -m benchmarks.ranks layers                    # layers of Llama-3-8B on two cards, beside one
     python -m benchmarks.ranks layers --rows FILE --limit 120    # goes on where it was stopped
     python -m benchmarks.ranks layers --compile-only     # makes the artifacts, without a card
@@ -182,12 +183,13 @@ def divide_heads(module: ModuleOp, names: Sequence[str], ranks: int) -> None:
 
 
 def artifact(args: argparse.Namespace, name: str) -> Path:
-    return args.workdir / f"{name}_{args.device}{'_small' if args.small else ''}.ait"
+    return args.workdir / f"{name}_{args.device}{'_small' * args.small}{'_peers' * args.peers}{args.streams or ''}.ait"
 
 
 def compile_all(args: argparse.Namespace, kinds: Sequence[str]) -> None:
     """Make the artifacts; those of layers are without weights, which the ranks set."""
-    options = CompileOptions(args.device, measure=args.measure, budget=args.tuning)
+    measured = {"measure": args.measure, "budget": args.tuning}
+    options = CompileOptions(args.device, **measured, peer_memory=args.peers, streams=args.streams)
     for kind in kinds:
         start = time.perf_counter()
         if args.part == "reduce":
@@ -379,6 +381,7 @@ def reduce_row(rank: Rank, case: Case, model: Model, scale: torch.Tensor) -> Row
     same = rank.repeated(run, outputs["y"])
     peers: dict[str, Run] = {"nccl": rank.captured(lambda: chain(norm, inputs["x0"]))}
     if is_norm and rank.on_gpu:
+        torch.compiler.reset()  # it compiles few sizes of one function
         compiled = torch.compile(norm, dynamic=False)
         peers["compile"] = rank.captured(lambda: chain(compiled, inputs["x0"]))
     seconds = {name: each / CHAIN for name, each in rank.times({"ours": run, **peers}).items()}
@@ -532,6 +535,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--ranks", type=int, default=2, help="processes, each with a card (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=2, help="layers of the model (default: %(default)s)")
+    parser.add_argument("--peers", action="store_true", help="all-reduces through the memory of the other cards")
+    parser.add_argument("--streams", type=int, help="the most streams of a run (default: by estimate)")
     parser.add_argument("--small", action="store_true", help="a small model, and few sizes")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=120, help="seconds for a row, after which its ranks are ended")

@@ -39,6 +39,12 @@ class Cluster:
 
 NVLINK = Link(417e9, 21e-6)
 """Through 23 us at 0.5 MB and 25 us at 1 MB of an all-reduce of NCCL over six H100 or H200."""
+PEERS = Link(400e9, 4e-6)
+"""An all-reduce in one launch: through 4.5 us at 32 KB of two H100 (SGLang); its bytes per second are an assumption."""
+PEER_BYTES = 32 << 20
+"""The bytes that the members of a group send to one of them in one launch, all together (`src/gpu/peers.cc`)."""
+MOST_PEERS = 8
+"""The most members of a group that write into each other's memory (`ait/peers_service.h`)."""
 NETWORK = Link(50e9, 30e-6)
 """A network card of 400 Gbit/s for each card; its latency is an assumption."""
 DEFAULT = Cluster(8, NVLINK, NETWORK)
@@ -79,6 +85,12 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
         found += steps * cluster.between.seconds
         found += share * whole / inside * (nodes - 1) / nodes / cluster.between.bandwidth
     return found
+
+
+def peer_seconds(members: int, whole: int) -> float:
+    """The estimated seconds of an all-reduce of `whole` bytes in one launch, in which each member writes all of its
+    operand into the memory of each other member."""
+    return PEERS.seconds + (members - 1) * whole / PEERS.bandwidth
 
 
 def whole_bytes(op: Operation, env: dict[str, int]) -> int:

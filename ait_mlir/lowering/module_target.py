@@ -1,7 +1,7 @@
 """The target of a module, as attributes: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`.
 
 `ait.precision = "high"` says that products of f32 need not be exact, `ait.deterministic = false` that runs need not
-give the same bits.
+give the same bits, `ait.peer_memory = true` that the cards of ranks may write into each other's memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ait_mlir.lowering.target import DEFAULT_ARCH, Precision, Target, architectu
 from ait_mlir.lowering.toolchain import default_arch
 
 
-def make_target(kind: str, arch: str = "", precision: str = "highest", deterministic: bool = True) -> Target:
+def make_target(
+    kind: str, arch: str = "", precision: str = "highest", deterministic: bool = True, peer_memory: bool = False
+) -> Target:
     """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, by default the one of this machine.
 
     Raises `PassError` for an unknown kind or precision, and for an architecture that the kernels do not support.
@@ -30,7 +32,7 @@ def make_target(kind: str, arch: str = "", precision: str = "highest", determini
     for problem in (precision_problem(precision), architecture_problem(cast(Any, kind), arch)):
         if problem is not None:
             raise PassError(problem)
-    return Target(kind, arch, cast(Precision, precision), deterministic)
+    return Target(kind, arch, cast(Precision, precision), deterministic, peer_memory)
 
 
 def set_target(module: ModuleOp, target: Target) -> None:
@@ -42,6 +44,9 @@ def set_target(module: ModuleOp, target: Target) -> None:
     module.attributes.pop("ait.deterministic", None)
     if not target.deterministic:
         module.attributes["ait.deterministic"] = BoolAttr.from_bool(False)
+    module.attributes.pop("ait.peer_memory", None)
+    if target.peer_memory:
+        module.attributes["ait.peer_memory"] = BoolAttr.from_bool(True)
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -52,4 +57,5 @@ def target_of(module: ModuleOp) -> Target:
     precision = module.attributes.get("ait.precision", StringAttr("highest"))
     precision = precision.data if isinstance(precision, StringAttr) else str(precision)
     deterministic = module.attributes.get("ait.deterministic") != BoolAttr.from_bool(False)
-    return make_target(kind.data, arch.data, precision, deterministic)
+    peer_memory = module.attributes.get("ait.peer_memory") == BoolAttr.from_bool(True)
+    return make_target(kind.data, arch.data, precision, deterministic, peer_memory)

@@ -326,7 +326,7 @@ class Selector:
         code = code_digest(task, self.target)
         parts = [VERSION, task.key, str(task.scope), list(self.strategies), asdict(self.setting), code, METHOD]
         shipped = None if self.shipped is None else asdict(self.shipped.setting)
-        parts += [shipped, self.target.arch, self.target.precision, self.target.deterministic]
+        parts += [shipped, self.target.arch, self.target.precision, self.target.deterministic, self.target.peer_memory]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _remembered(self, task: Task) -> Choice | None:

@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two cards in this machine"),
 ]
 M = 'of <["tp"=2]>'
+PEERS = CompileOptions("cuda", peer_memory=True)
 ALL = f"""
 ait.graph @all(%x: !ait.tensor<4 x 8 x T>) ranks {{mesh = #sdy.mesh<["tp"=2]>,
     inputs = {{x = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}, outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp"}}]>}}}} {{
@@ -35,6 +36,19 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x T>) ranks {{mesh = #sdy.mesh<["tp"=2]>,
   %7 = ait.reduce_scatter sum %6 dim 1 over ["tp"] {M} : !ait.tensor<4 x 4 x T>
   ait.output "y" %7 : !ait.tensor<4 x 4 x T>
 }}"""
+
+
+CHAIN = 3
+"""All-reduces one after the other: both slots of the memory of the other card are used again."""
+
+
+def chain_text() -> str:
+    """Sums of whole numbers, of any number of rows."""
+    t = "!ait.tensor<rows x 4096 x f16>"
+    lines = [f"  %x{i + 1} = ait.all_reduce sum %x{i} over [\"tp\"] {M} : {t}" for i in range(CHAIN)]
+    ranks = 'ranks {mesh = #sdy.mesh<["tp"=2]>, inputs = {x0 = #sdy.sharding<@m, [{"tp"}, {}]>}}'
+    head = f"ait.graph @chain(%x0: {t}) dims {{rows = 1 to 4096 hints [4]}} {ranks} {{"
+    return "\n".join([head, *lines, f'  ait.output "y" %x{CHAIN} : {t}', "}"])
 
 
 def outputs(folder: Path, name: str) -> list[np.ndarray]:
@@ -59,12 +73,28 @@ def test_every_collective(mode: str, element: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["plain", "graphs"])
-def test_a_transformer_block(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1, 4, 131, 2049])  # of the last, the memory has no room for all
+def test_all_reduces_through_memory_of_the_other_card(
+    rows: int, mode: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compile_module(parse_text(context(), chain_text()), PEERS, output=tmp_path / "chain.ait")
+    x = np.random.default_rng(0).integers(-9, 9, (2 * rows, 4096)).astype(np.float16)
+    np.savez(tmp_path / "chain.ait.npz", x0=x)
+    assert not started(2, mode, tmp_path, "chain.ait")
+    for y in outputs(tmp_path, "chain.ait"):
+        np.testing.assert_array_equal(y, 2 ** (CHAIN - 1) * (x[:rows] + x[rows:]))
+    assert "use NCCL" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("peers", [False, True])
+@pytest.mark.parametrize("mode", ["plain", "graphs"])
+def test_a_transformer_block(mode: str, peers: bool, tmp_path: Path) -> None:
     text, rng = BLOCK.replace('"tp"=4', '"tp"=2'), np.random.default_rng(0)
     module = parse_text(context(), text)
     weights = {n: (0.3 * rng.standard_normal(s)).astype(t) for n, (s, t) in param_types(module).items()}
     ids = rng.integers(0, 32, (2, 5))
-    compile_module(module, CompileOptions("cuda"), output=tmp_path / "block.ait", constants=weights)
+    options = PEERS if peers else CompileOptions("cuda")
+    compile_module(module, options, output=tmp_path / "block.ait", constants=weights)
     np.savez(tmp_path / "block.ait.npz", ids=ids)
     assert not started(2, mode, tmp_path, "block.ait")
     first, second = outputs(tmp_path, "block.ait")
@@ -81,8 +111,9 @@ def test_a_transformer_block(mode: str, tmp_path: Path) -> None:
         ("dies", {0: "; rank 1 has ended"}),  # the library says it, or the time is over
     ],
 )
-def test_faults_end_every_rank(mode: str, said: dict[int, str], tmp_path: Path) -> None:
-    compile_module(parse_text(context(), SMALL), CompileOptions("cuda"), output=tmp_path / "small.ait")
+@pytest.mark.parametrize("options", [CompileOptions("cuda"), PEERS], ids=["nccl", "peers"])
+def test_faults_end_every_rank(options: CompileOptions, mode: str, said: dict[int, str], tmp_path: Path) -> None:
+    compile_module(parse_text(context(), SMALL), options, output=tmp_path / "small.ait")
     np.savez(tmp_path / "small.ait.npz", x=np.ones((2, 4), np.float32))
     found = started(2, mode, tmp_path, "small.ait")
     for rank, reason in said.items():

@@ -64,6 +64,9 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text, given in (("all.ait", ALL, inputs), ("small.ait", SMALL, {"x": np.ones((2, 4), np.float32)})):
         compile_module(parse_text(context(), text), CompileOptions("cuda"), output=folder / name)
         np.savez(folder / f"{name}.npz", **given)  # pyright: ignore[reportArgumentType]
+    peers = CompileOptions("cuda", peer_memory=True)
+    compile_module(parse_text(context(), SMALL), peers, output=folder / "peers.ait")
+    np.savez(folder / "peers.ait.npz", x=np.ones((2, 4), np.float32))
     return folder
 
 
@@ -101,6 +104,18 @@ def test_every_collective_of_four_ranks(mode: str, fakes: Path) -> None:
         got, tp, dp = np.load(fakes / f"all.ait.{rank}.npz"), rank % 2, rank // 2
         np.testing.assert_array_equal(got["y"], want["y"][:, 2 * (2 * tp + dp) :][:, :2])
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["plain", "graphs"])
+def test_cards_that_share_no_memory_use_nccl(mode: str, fakes: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert not started(2, mode, fakes, "peers.ait")
+    for rank in range(2):
+        np.testing.assert_array_equal(np.load(fakes / f"peers.ait.{rank}.npz")["y"], np.full((2, 4), 2, np.float32))
+    said = capfd.readouterr().err
+    for rank in range(2):
+        reason = "sharing memory with other processes failed: "
+        assert said.count(f"rank {rank} of 2: small all-reduces use NCCL, not memory of the other cards: {reason}") == 1
 
 
 @pytest.mark.full

@@ -145,14 +145,16 @@ STRUCTS: dict[type[Call], tuple[str, str]] = {
 
 def call_service(call: Call, launch: Launch[Any], before: str = "") -> Emission:
     """The code that calls a service of the runtime library; `before` are statements that `call` refers to."""
-    service, struct = STRUCTS[type(call)]
-    lines = [
-        *([before] if before else []),
-        f"{struct} args = {{}};",
-        *(f"args.{name} = {launch.cpp(v) if isinstance(v, Expr) else v};" for name, v in assigned(call)),
-        f"return ait::library_{service}(ctx, args);\n",
-    ]
+    service, _ = STRUCTS[type(call)]
+    lines = [*([before] if before else []), *arguments(call, launch), f"return ait::library_{service}(ctx, args);\n"]
     return Emission((f"ait/{service}_service.h", "ait/types.h"), "", "\n".join(lines))
+
+
+def arguments(call: Call, launch: Launch[Any]) -> list[str]:
+    """The statements that make the C++ variable `args` of a call."""
+    _, struct = STRUCTS[type(call)]
+    values = ((name, launch.cpp(v) if isinstance(v, Expr) else v) for name, v in assigned(call))
+    return [f"{struct} args = {{}};", *(f"args.{name} = {value};" for name, value in values)]
 
 
 def assigned(call: object, prefix: str = "") -> Iterator[tuple[str, Size | str]]:

@@ -23,8 +23,8 @@ from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.cpp import element_type, numbers
 from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.calls import CollectiveCall, call_service
-from ait_mlir.lowering.links import collective_seconds, whole_bytes
+from ait_mlir.lowering.kernels.calls import CollectiveCall, arguments, call_service
+from ait_mlir.lowering.links import MOST_PEERS, PEER_BYTES, collective_seconds, peer_seconds, whole_bytes
 
 JOINS = {"sum": "ait::Sum", "prod": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
 """The classes of `ait/kernels/reduction.h`."""
@@ -116,39 +116,78 @@ class LibraryCollective(Kernel[CollectiveOp]):
                 return const(0)
 
     def emit(self, launch: Launch[CollectiveOp]) -> Emission:
-        op, x, y = launch.op, launch.ins[0], launch.outs[0]
-        t, result = x.type, y.type
-        rows, count = const(1), t.num_elements()
-        out: tuple[Expr | None, Expr | None] = (None, None)
-        match op:
-            case AllGatherOp():
-                rows, count = _rows(t.dims, op.dim.value.data)
-            case ReduceScatterOp() | AllSliceOp():
-                rows, count = _rows(result.dims, op.dim.value.data)
-            case AllToAllOp():
-                cut = _with(t.dims, op.split.value.data, result.dims, op.concat.value.data)
-                rows, count = _rows(cut, op.split.value.data)
-                out = _rows(cut, op.concat.value.data)
-            case _:
-                pass
-        sizes, steps = _sizes_and_steps(op)
-        call = CollectiveCall(
-            group=f"{{{op.ranks().size}, {len(sizes)}, sizes, steps}}",
-            kind=f"AIT_{op.name.removeprefix('ait.').upper()}",
-            join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else None,
-            dtype=BY_IR[t.element_type].enumerator,
-            root=op.root.value.data if isinstance(op, BroadcastOp) else 0,
-            rows=rows,
-            count=count,
-            out_rows=out[0],
-            out_count=out[1],
-            data=x.name,
-            result=y.name,
-            workspace="workspace",
-            key=_key(op),
-        )
-        before = f"const int64_t sizes[] = {{{numbers(sizes)}}}, steps[] = {{{numbers(steps)}}};"
+        call, before = _library_call(launch)
         return call_service(call, launch, before)
+
+
+class PeerAllReduce(Kernel[AllReduceOp]):
+    """An all-reduce of CUDA cards that write into each other's memory, in one launch; it rounds once.
+
+    It calls NCCL for tensors that the memory has no room for, and for cards that do not reach each other.
+    """
+
+    provider = "peers"
+    name = "all_reduce"
+    ops: ClassVar = (AllReduceOp,)
+    row_major = True
+    alone = True
+    gpu_only = True
+
+    def matches(self, op: AllReduceOp, target: Target) -> bool:
+        known = str(tensor_type(op.input).element_type) in ADDED
+        return target.kind == "cuda" and target.peer_memory and known and op.members() <= MOST_PEERS
+
+    def suits(self, op: AllReduceOp) -> bool:
+        return False  # one process cannot time it
+
+    def seconds(self, op: AllReduceOp, target: Target) -> float:
+        whole = whole_bytes(op, estimate_env(scope_of(op)))
+        by_library = collective_seconds(op, whole)
+        return peer_seconds(op.members(), whole) if whole * op.members() <= PEER_BYTES else 1.01 * by_library
+
+    def emit(self, launch: Launch[AllReduceOp]) -> Emission:
+        x, y = launch.ins[0], launch.outs[0]
+        call, before = _library_call(launch)
+        join = _joined(launch.op.kind.data, x.type.element_type)
+        run = f"return ait::gpu::all_reduce_peers{join}(ctx, args, {x.name}, {y.name});\n"
+        lines = [before, *arguments(call, launch), run]
+        return Emission((launch.header("peers"), "ait/types.h"), "", "\n".join(lines))
+
+
+def _library_call(launch: Launch[CollectiveOp] | Launch[AllReduceOp]) -> tuple[CollectiveCall, str]:
+    """The call of the library, and the statements that it refers to."""
+    op, x, y = launch.op, launch.ins[0], launch.outs[0]
+    t, result = x.type, y.type
+    rows, count = const(1), t.num_elements()
+    out: tuple[Expr | None, Expr | None] = (None, None)
+    match op:
+        case AllGatherOp():
+            rows, count = _rows(t.dims, op.dim.value.data)
+        case ReduceScatterOp() | AllSliceOp():
+            rows, count = _rows(result.dims, op.dim.value.data)
+        case AllToAllOp():
+            cut = _with(t.dims, op.split.value.data, result.dims, op.concat.value.data)
+            rows, count = _rows(cut, op.split.value.data)
+            out = _rows(cut, op.concat.value.data)
+        case _:
+            pass
+    sizes, steps = _sizes_and_steps(op)
+    call = CollectiveCall(
+        group=f"{{{op.ranks().size}, {len(sizes)}, sizes, steps}}",
+        kind=f"AIT_{op.name.removeprefix('ait.').upper()}",
+        join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else None,
+        dtype=BY_IR[t.element_type].enumerator,
+        root=op.root.value.data if isinstance(op, BroadcastOp) else 0,
+        rows=rows,
+        count=count,
+        out_rows=out[0],
+        out_count=out[1],
+        data=x.name,
+        result=y.name,
+        workspace="workspace",
+        key=_key(op),
+    )
+    return call, f"const int64_t sizes[] = {{{numbers(sizes)}}}, steps[] = {{{numbers(steps)}}};"
 
 
 def _rows(dims: Shape, axis: int) -> tuple[Expr, Expr]:
@@ -185,4 +224,4 @@ def _group(op: CollectiveOp) -> str:
     return f"Group<{len(sizes)}>{{{fields}}}"
 
 
-KERNELS = (CollectiveKernel(), LibraryCollective())
+KERNELS = (CollectiveKernel(), PeerAllReduce(), LibraryCollective())

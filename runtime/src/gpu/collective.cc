@@ -5,12 +5,14 @@
 /// others. Pieces that do not lie one after another are copied by the copy functions of the platform.
 ///
 /// A launch that waits for a rank that never comes does not end by itself. A thread watches the runs: after AIT_RANKS_TIMEOUT seconds, or when
-/// the library reports an error of a communicator, it ends all communicators. The launches then end, and the run fails with the reason.
+/// the library reports an error of a communicator, it ends all communicators, and stops the kernels that wait for memory of peers. The launches
+/// then end, and the run fails with the reason.
 #include "gpu/collective.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <map>
 #include <memory>
@@ -25,6 +27,7 @@
 #include "environment.h"
 #include "gpu/api.h"
 #include "gpu/nccl.h"
+#include "gpu/peers.h"
 #include "library.h"
 #include "ranks_link.h"
 
@@ -35,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPause = std::chrono::milliseconds(20);  ///< between two looks at the runs that are under way
 constexpr size_t kMostKnown = 1 << 16;                  ///< computations that were compared
+constexpr const char* kRunFirst = "the stream is captured, and this model has not exchanged data yet: run it once before the capture";
 
 Clock::time_point deadline() { return Clock::now() + std::chrono::microseconds(int64_t(ranks_timeout() * 1e6)); }
 
@@ -72,11 +76,9 @@ class Ranks {
   /// Launches one collective; says why that is not possible.
   std::string run(const ait_collective_v1& args, gpu::Stream stream) {
     if (std::string why = failure(); !why.empty()) return why;
-    const RanksLink* const link = ranks_link();
-    if (link == nullptr) return "a model with collectives was loaded without the other ranks";
-    if (link->ranks != args.group.ranks) return self() + ": the model needs " + std::to_string(args.group.ranks) + " ranks";
     int64_t place = 0;
-    const std::vector<int64_t> members = members_of(args.group, link->rank, &place);
+    std::vector<int64_t> members;
+    if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
     if (args.kind == AIT_ALL_SLICE) return launch(args, nullptr, int64_t(members.size()), place, stream);
     if (!nccl::Api::get().error.empty()) return self() + ": " + nccl::Api::get().error;
     const std::lock_guard<std::mutex> held(launching_);
@@ -89,12 +91,43 @@ class Ranks {
     return broken.empty() ? why : broken;
   }
 
+  /// Finds the rooms of a group for one launch; says why that is not possible.
+  std::string open(const ait_peers_v1& args, gpu::Stream stream) {
+    if (std::string why = failure(); !why.empty()) return why;
+    int64_t place = 0;
+    std::vector<int64_t> members;
+    if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
+    const std::lock_guard<std::mutex> held(launching_);
+    ait_collective_v1 sent{};
+    sent.group = args.group;
+    sent.dtype = AIT_UI8;
+    sent.rows = 1;
+    sent.count = args.bytes;
+    sent.key = args.key;
+    Peers* peers = nullptr;
+    if (std::string why = rooms(sent, members, place, stream, &peers); !why.empty()) return why;
+    if (std::string why = compare(sent, members, stream); !why.empty()) return why;
+    *args.memory = {};
+    if (peers->memory().members == 0 || args.bytes > peers->memory().bytes) return "";
+    *args.memory = peers->memory();
+    return peers->begin(stream);
+  }
+
+  std::string close(const ait_peers_v1& args, gpu::Stream stream) {
+    int64_t place = 0;
+    std::vector<int64_t> members;
+    if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
+    const std::lock_guard<std::mutex> held(launching_);
+    const auto found = rooms_.find(key_of(members));
+    return found == rooms_.end() ? "" : found->second->end(stream);
+  }
+
   void watch(gpu::Stream stream) {
     if (is_recorded(stream)) return;
     GPU(Event_t) event = nullptr;
     {
       const std::lock_guard<std::mutex> held(mutex_);
-      if (comms_.empty()) return;
+      if (comms_.empty() && !has_rooms_) return;
       if (!free_.empty()) {
         event = free_.back();
         free_.pop_back();
@@ -126,12 +159,30 @@ class Ranks {
     nccl::Comm comm = nullptr;
   };
 
+  std::string find_members(const ait_group_v1& group, std::vector<int64_t>* members, int64_t* place) {
+    const RanksLink* const link = ranks_link();
+    if (link == nullptr) return "a model with collectives was loaded without the other ranks";
+    if (link->ranks != group.ranks) return self() + ": the model needs " + std::to_string(group.ranks) + " ranks";
+    *members = members_of(group, link->rank, place);
+    return "";
+  }
+
+  static Key key_of(const std::vector<int64_t>& members) {
+    int device = 0;
+    (void)GPU(GetDevice)(&device);
+    return {device, members};
+  }
+
   void begin_call() {
     const std::lock_guard<std::mutex> held(mutex_);
     calling_until_ = deadline();
+    start_watching();
+    changed_.notify_one();
+  }
+  /// `mutex_` is held.
+  void start_watching() {
     if (!is_watching_) std::thread([this] { watch_all(); }).detach();
     is_watching_ = true;
-    changed_.notify_one();
   }
   std::string end_call() {
     const std::lock_guard<std::mutex> held(mutex_);
@@ -149,14 +200,13 @@ class Ranks {
   }
 
   std::string communicator(const ait_collective_v1& args, const std::vector<int64_t>& members, int64_t place, gpu::Stream stream, nccl::Comm* comm) {
-    int device = 0;
-    (void)GPU(GetDevice)(&device);
-    const Key key{device, members};
+    const Key key = key_of(members);
+    const int device = key.device;
     {
       const std::lock_guard<std::mutex> held(mutex_);
       if (const auto found = comms_.find(key); found != comms_.end()) return *comm = found->second, "";
     }
-    if (is_recorded(stream)) return self() + ": the stream is captured, and this model has not exchanged data yet: run it once before the capture";
+    if (is_recorded(stream)) return self() + ": " + kRunFirst;
     nccl::UniqueId own{}, ids[1];
     if (place == 0) {
       if (const nccl::Result status = nccl::Api::get().get_unique_id(&own); status != nccl::kSuccess) return fail_all(problem("making an id", status));
@@ -182,6 +232,31 @@ class Ranks {
     if (making->status != nccl::kSuccess) return fail_all(problem("making a communicator", making->status));
     const std::lock_guard<std::mutex> held(mutex_);
     comms_[key] = *comm = making->comm;
+    return "";
+  }
+
+  /// The rooms of a group, made at its first launch.
+  std::string rooms(const ait_collective_v1& args, const std::vector<int64_t>& members, int64_t place, gpu::Stream stream, Peers** peers) {
+    const Key key = key_of(members);
+    if (const auto found = rooms_.find(key); found != rooms_.end()) return *peers = found->second.get(), "";
+    if (is_recorded(stream)) return self() + ": " + kRunFirst;
+    {
+      const std::lock_guard<std::mutex> held(mutex_);
+      if (stop_ == nullptr) stop_ = new_stop();
+    }
+    auto made = std::make_unique<Peers>();
+    uint64_t salt = 0;
+    const auto tell = [&](const void* own, size_t bytes, void* all) {
+      return exchange(args, args.key ^ (0xc2b2ae3d27d4eb4full + ++salt), own, bytes, all);
+    };
+    if (std::string why = made->open(int64_t(members.size()), place, stop_, tell); !why.empty()) return why;
+    if (!made->why().empty()) {
+      std::fprintf(stderr, "%s: small all-reduces use NCCL, not memory of the other cards: %s\n", self().c_str(), made->why().c_str());
+    }
+    *peers = (rooms_[key] = std::move(made)).get();
+    const std::lock_guard<std::mutex> held(mutex_);
+    has_rooms_ = has_rooms_ || (*peers)->memory().members != 0;
+    start_watching();
     return "";
   }
 
@@ -307,6 +382,7 @@ class Ranks {
 
   void abort_all(const std::string& why) {
     fail_held(why);
+    if (stop_ != nullptr) *static_cast<volatile uint32_t*>(stop_) = 1;
     for (const auto& [key, comm] : comms_) (void)nccl::Api::get().comm_abort(comm);
     comms_.clear();
     under_way_.clear();
@@ -322,7 +398,10 @@ class Ranks {
   std::string failure_;
   std::optional<Clock::time_point> calling_until_;  ///< of the call of the library that is under way
   bool is_watching_ = false;
-  std::set<std::pair<uint64_t, int64_t>> compared_;  ///< guarded by `launching_`
+  bool has_rooms_ = false;
+  uint32_t* stop_ = nullptr;
+  std::set<std::pair<uint64_t, int64_t>> compared_;  ///< guarded by `launching_`, as the members below
+  std::map<Key, std::unique_ptr<Peers>> rooms_;
 };
 
 int32_t run(const ait_host_v1* host, const ait_collective_v1* args, void* stream) {
@@ -330,9 +409,19 @@ int32_t run(const ait_host_v1* host, const ait_collective_v1* args, void* stream
   return why.empty() ? 0 : host->fail(host->self, why.c_str());
 }
 
+int32_t open(const ait_host_v1* host, const ait_peers_v1* args, void* stream) {
+  const std::string why = Ranks::get().open(*args, static_cast<gpu::Stream>(stream));
+  return why.empty() ? 0 : host->fail(host->self, why.c_str());
+}
+int32_t close(const ait_host_v1* host, const ait_peers_v1* args, void* stream) {
+  const std::string why = Ranks::get().close(*args, static_cast<gpu::Stream>(stream));
+  return why.empty() ? 0 : host->fail(host->self, why.c_str());
+}
+
 }  // namespace
 
 const ait_collective_service_v1 kCollectiveService{run};
+const ait_peers_service_v1 kPeersService{open, close};
 
 void watch_collectives(void* stream) { Ranks::get().watch(static_cast<gpu::Stream>(stream)); }
 std::string collectives_failure() { return Ranks::get().failure(); }
