@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from ait_mlir import arguments
 from ait_mlir.delegation import Delegation
 from ait_mlir.driver import run_to_phase
 from ait_mlir.errors import InputError
 from ait_mlir.graph import cuda_graphs, enums, programs, serialization, validation
 from ait_mlir.graph.building import GraphBuilder, methods
 from ait_mlir.graph.compilation import Compilation, Step
-from ait_mlir.graph.errors import StepError
+from ait_mlir.graph.errors import GraphArgumentError, StepError
 from ait_mlir.graph.execution import Runner
 from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
@@ -35,6 +36,7 @@ class pygraph(GraphBuilder):
     `execute` runs it with the tensors of a variant pack, in the caller's workspace, on the handle's stream.
     """
 
+    @arguments.checked(GraphArgumentError)
     def __init__(
         self,
         name: str = "graph",

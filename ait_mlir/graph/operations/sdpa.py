@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -165,7 +166,7 @@ def _expand(graph: Any, name: str, values: dict[str, Any]) -> Any:
     change = values.pop("score_mod", None)
     if change is None:
         return None
-    if not callable(change):
+    if not _takes_two(change):
         raise GraphError(
             f"node '{name}' (sdpa): score_mod is {change!r}, expected a function of a graph and the scores"
         )
@@ -178,6 +179,17 @@ def _expand(graph: Any, name: str, values: dict[str, Any]) -> Any:
     if getattr(changed, "graph", None) is not graph:
         raise GraphError(f"node '{name}' (sdpa): score_mod returned {changed!r}, expected a tensor of {graph.origin}")
     return graph.add_node(CHANGED, (), {**values, "attn_scale": None, "scores": changed, "name": name})
+
+
+def _takes_two(function: Any) -> bool:
+    """Whether a value is a function that two positional arguments can call."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except ValueError:  # a function of C without a signature
+        return callable(function)
+    except TypeError:
+        return False
+    return True
 
 
 def _infer_scores(node: Node) -> Shapes:

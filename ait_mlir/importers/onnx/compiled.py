@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ait_mlir.arguments import checked
 from ait_mlir.errors import InputError
 from ait_mlir.frontend.target import Target, as_target
 from ait_mlir.host.files import copy_atomic
+from ait_mlir.importers.errors import ImportFailure
 from ait_mlir.importers.onnx.program import Imported, import_model
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ait_mlir.runtime import Model
 
 
+@checked(ImportFailure)
 def load_onnx(
     source: Any,
     *,
@@ -99,6 +102,7 @@ class LoadedOnnx:
         """The outputs by name, of inputs by name; a sequence is a list, and an optional without a value None."""
         return self.imported.named(self.model.run_with_tensors(self.imported.tensors(inputs)))
 
+    @checked(InputError)
     def save(self, path: str | Path) -> Path:
         """Write the artifact, for `ait_mlir.runtime.Model` and `ait run`; returns its path."""
         target = Path(path)

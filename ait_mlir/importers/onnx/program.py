@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import ChainMap, Counter
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -103,8 +104,10 @@ def import_model(
     """
     if isinstance(source, onnx.ModelProto):
         file, folder, model = "the model", None, prepared(source, "the model")
+    elif not isinstance(source, str | os.PathLike):
+        raise ImportFailure(f"expected the path of a model or a ModelProto, found {type(source).__name__}")
     else:
-        path = Path(source)
+        path = Path(cast(str, source))
         file, folder, model = path.name, path.parent, read_model(path)
     title = name or (re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64] if folder is not None else "model")
     examples = _forms(model, forms or {})

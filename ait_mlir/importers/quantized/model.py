@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ait_mlir.arguments import checked
 from ait_mlir.dialects.ait.data import OutputOp
 from ait_mlir.driver import compile_module
 from ait_mlir.errors import InputError
@@ -49,6 +50,7 @@ class Quantized:
         return build(self.imported, CompileOptions(target, **settings))
 
 
+@checked(InputError)
 def quantize(
     model: Any,
     examples: Sequence[Any],

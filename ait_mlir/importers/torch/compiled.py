@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ait_mlir.arguments import checked
 from ait_mlir.dialects.ait.ranks import ALONE, Ranks, ranks_of
 from ait_mlir.dialects.sdy import parse_axes
 from ait_mlir.errors import InputError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ait_mlir.runtime import Model
 
 
+@checked(ImportFailure)
 def compile(
     module: Any,
     example_inputs: Sequence[Any] = (),
@@ -123,6 +125,7 @@ def tensors_of(module: Any, example_inputs: Any, example_kwargs: Any) -> Iterato
             yield value
 
 
+@checked(ImportFailure)
 def from_torch(
     module: Any,
     example_inputs: Sequence[Any] = (),
@@ -146,11 +149,6 @@ def from_torch(
     if isinstance(module, torch.export.ExportedProgram):
         check_conditions(module)
         return import_program(module, name or "model", hints=hints, same_dims=same_dims, groups=ranks)
-    if isinstance(example_inputs, torch.Tensor | Mapping):
-        raise ImportFailure(
-            f"example_inputs is a {type(example_inputs).__name__}, expected a tuple of positional arguments; "
-            "keyword arguments go into example_kwargs"
-        )
     whole: dict[str, Any] = {}
     if sharded_weights(module):
         if ranks.mesh is None:
@@ -368,12 +366,14 @@ class CompiledModule(torch.nn.Module):
                 )
         return cast("list[Any]", leaves)
 
+    @checked(InputError)
     def save(self, path: str | Path) -> Path:
         """Write the artifact, for `ait_mlir.runtime.Model` and `ait run`; returns its path."""
         target = Path(path)
         copy_atomic(self._artifact, target)
         return target
 
+    @checked(InputError)
     def ir(self, phase: str = "imported") -> str:
         """The module as text, at a phase up to `planned`."""
         if phase == "imported":

@@ -144,13 +144,6 @@ def _may_be_empty(program: Any) -> bool:
     return any(dim.lo == 0 for dim in table.scope())
 
 
-def _check_hints(hints: Mapping[str, object]) -> None:
-    for name, sizes in hints.items():
-        is_list = isinstance(sizes, list | tuple)
-        if not is_list or not all(isinstance(size, int) for size in cast("Sequence[object]", sizes)):
-            raise ImportFailure(f"hints: {name!r} has {sizes!r}, expected a list of sizes, as in {{{name!r}: [1, 8]}}")
-
-
 class Importer:
     """One import under way."""
 
@@ -168,7 +161,6 @@ class Importer:
         self.program = program
         self.inputs = read_inputs(program)
         self.table = DimTable(required, None if same_dims is None else examples_of(self.inputs))
-        _check_hints(hints)
         declare_dims(self.table, program, self.inputs, dim_names, hints, same_dims, most)
         bind_dims(self.table, program)
         known = {*(dim.name for dim in self.table.scope().dims), *dim_names.values()}
