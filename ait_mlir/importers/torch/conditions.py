@@ -22,7 +22,7 @@ from ait_mlir.importers.torch.dims import DimTable
 from ait_mlir.importers.torch.errors import NotSupported
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.signature import read_inputs
-from ait_mlir.importers.torch.trials import Unknown, values
+from ait_mlir.importers.torch.trials import Unknown, tried, values
 from ait_mlir.importers.torch.writer import ImportWriter
 
 ASSERTION = "aten._assert_scalar.default"
@@ -129,8 +129,7 @@ def _is_text_true(condition: ast.expr, inputs: Mapping[str, Any], table: DimTabl
         raise NotSupported("a condition that is no comparison")
     sides = [_size_of_text(side, inputs, table) for side in (condition.left, *condition.comparators)]
     kinds = [_COMPARED[type(op)] for op in condition.ops]
-    written = {n.value for n in ast.walk(condition) if isinstance(n, ast.Constant) and isinstance(n.value, int)}
-    numbers = {n + by for n in written for by in (-1, 0, 1)}
+    numbers = {n.value for n in ast.walk(condition) if isinstance(n, ast.Constant) and isinstance(n.value, int)}
     return all(
         (kind == "ne" and 1 in (a.as_int(), b.as_int()))
         or _RELATIONS[kind](table.scope(), a, b)
@@ -139,22 +138,15 @@ def _is_text_true(condition: ast.expr, inputs: Mapping[str, Any], table: DimTabl
     )
 
 
-TRIED = 17
-"""The values of a dim, from 2 or its least one on, that are tried to find one for which a condition does not hold."""
 MOST_TRIED = 1 << 14
 """The most values of all dims of a condition together that are tried."""
 
 
 def _fails(compare: Callable[[int, int], bool], a: Expr, b: Expr, numbers: set[int], scope: Scope) -> bool:
-    """Whether two sizes compare otherwise for some values of their dims: small ones, the largest, the numbers of the
-    condition and their neighbours. Sizes of 0 and 1 are no part of PyTorch's traces.
-    """
-    within: list[list[int]] = []
+    """Whether two sizes compare otherwise for some tried values of their dims. Sizes of 0 and 1 are no part of
+    PyTorch's traces."""
     dims = [scope[name] for name in sorted(a.symbols | b.symbols)]
-    for dim in dims:
-        least = max(dim.lo, 2)
-        tried = {*range(least, least + TRIED), dim.hi, *numbers}
-        within.append([n for n in sorted(tried) if least <= n <= dim.hi])
+    within = [tried(max(dim.lo, 2), dim.hi, numbers) for dim in dims]
     envs = ({dim.name: n for dim, n in zip(dims, each, strict=True)} for each in itertools.product(*within))
     return not all(compare(a.evaluate(env), b.evaluate(env)) for env in itertools.islice(envs, MOST_TRIED))
 

@@ -21,10 +21,9 @@ from typing import Any
 from ait_mlir.importers.torch.errors import NO_PLACE, ImportFailure, place_in_source, place_of
 from ait_mlir.importers.torch.library import torch
 from ait_mlir.importers.torch.signature import read_inputs
+from ait_mlir.importers.torch.trials import SMALLEST, tried
 
 SMALL = (0, 1)
-TRIED = range(17)
-"""Sizes that are tried to find one for which a comparison has another result; numbers of the comparison are others."""
 MOST = 16
 """The most sizes for which model and program are compared."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -56,9 +55,9 @@ class Comparison:
         result = self.at(usual)
         if result is None:
             return
-        numbers = {int(n) + by for side in (self.a, self.b) for n in side.atoms() if n.is_Integer for by in (-1, 0, 1)}
-        tried = sorted({*TRIED, *numbers, *usual.values()})
-        within = {s: [n for n in tried if ranges[s][0] <= n <= ranges[s][1]] for s in symbols}
+        numbers = {int(n) for side in (self.a, self.b) for n in side.atoms() if n.is_Integer} | {*usual.values()}
+        largest = max(SMALLEST, *numbers) + 1  # a call with the largest size may take all of the memory
+        within = {s: tried(low, min(high, largest), numbers) for s in symbols for low, high in [ranges[s]]}
         found = False
         for symbol in symbols:
             others = 0

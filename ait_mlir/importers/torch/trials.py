@@ -1,17 +1,19 @@
-"""Numbers and conditions that floats compute from one dim, tried for each of its values."""
+"""Numbers and conditions of dims, tried for their values: floats of one dim for each, comparisons for some."""
 
 from __future__ import annotations
 
 import functools
 import math
 import operator
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from ait_mlir.dims import Expr, Scope, sym
 
 MOST_TRIED = 1 << 16
 """The most values of a dim for which floats are tried."""
+SMALLEST = 17
+"""How many of the smallest values of a dim are tried to find one for which a comparison does not hold."""
 QUOTIENTS = ("FloatTrueDiv", "IntTrueDiv")
 _OPERATOR: Any = operator  # some of its functions have no complete types
 
@@ -106,6 +108,14 @@ def _is_near_whole(x: float) -> bool:
 
 class Unknown(Exception):
     """An expression has several dims, too many values, or a part whose value is not certain."""
+
+
+def tried(low: int, high: int, numbers: Iterable[int]) -> list[int]:
+    """The values of a dim from `low` to `high` that are tried to find one for which a comparison has another result:
+    the smallest, the largest, and the numbers of the comparison with their neighbours.
+    """
+    found = {*range(low, low + SMALLEST), high, *(n + by for n in numbers for by in (-1, 0, 1))}
+    return [n for n in sorted(found) if low <= n <= high]
 
 
 def values(e: Any, symbols: Mapping[Any, Expr], scope: Scope) -> Generator[tuple[str, int, Any]]:
