@@ -168,12 +168,20 @@ def difference(found: Any, expected: Any, rtol: float, atol: float) -> Differenc
     return None
 
 
-def as_near(case: Any) -> bool:
+NEARER = {
+    f"test_attention_4d_{name}": "onnx rounds scores and sums to 10 bits: up to 4.9e-4 from the reference"
+    for name in ("fp16", "causal_fp16", "causal_fp16_expanded")
+}
+"""The tests for which compiled numbers that are not the expected ones may be as near to the reference, and why."""
+
+
+def as_near(case: Any, make: Any = None) -> bool:
     """Whether the outputs of a compiled test are as near to the reference semantics as those that onnx expects, by the
-    largest difference of an element. onnx rounds each step of a test of narrow floats.
+    largest difference of an element. onnx rounds each step of a test of narrow floats. `make` compiles, for the CPU if
+    it is None.
     """
     model, sets = _data(case)
-    exact, ours = (Rep(model, "cpu", make) for make in (by_reference, compiled))
+    exact, ours = (Rep(model, "cpu", make) for make in (by_reference, make or compiled))
     for inputs, expected in sets:
         for true, found, other in zip(exact.run([*inputs]), ours.run([*inputs]), expected, strict=True):
             if not all(isinstance(a, np.ndarray) and a.shape == true.shape for a in (true, found, other)):

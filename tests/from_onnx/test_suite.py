@@ -39,8 +39,6 @@ INEXACT: dict[str, tuple[float, str]] = {
     ),
 }
 """The tests whose expected numbers are not those of the reference: how far they are apart, and why."""
-NEARER = {"test_attention_4d_causal_fp16_expanded": "onnx rounds scores to 10 bits: 4.9e-4 from the reference"}
-"""The tests whose compiled numbers are nearer to the reference than those that onnx expects, and why."""
 LEAST = 1940
 """The least number of tests of the whole suite that pass."""
 
@@ -91,7 +89,7 @@ def test_tests_that_the_reference_passes_pass_compiled(part: int, monkeypatch: p
     assert passed
     found = {case.name: (case, suite.outcome(case, backend.compiled)) for case in passed}
     failed = {name: (case, o.reason) for name, (case, o) in found.items() if o.kind != "passed"}
-    assert not {n: reason for n, (case, reason) in failed.items() if n not in NEARER or not suite.as_near(case)}
+    assert not {n: reason for n, (case, reason) in failed.items() if n not in suite.NEARER or not suite.as_near(case)}
 
 
 @pytest.mark.full
