@@ -33,6 +33,7 @@ FAMILIES = (
     "scan",
     "recurrence",
     "loops",
+    "scatter_loops",
     "foreign",
 )
 

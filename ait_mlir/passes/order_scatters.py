@@ -11,8 +11,9 @@ from ait_mlir.dialects.ait.base import same_shape
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, OutputOp, ParamOp
 from ait_mlir.dialects.ait.dtypes import STORED_ONLY
 from ait_mlir.dialects.ait.index import ScatterOp
-from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp, ScatterLoopsOp, SegmentLoopsOp, reads_beside
+from ait_mlir.dialects.ait.loops import FoldOp, LoopsOp
 from ait_mlir.dialects.ait.region import FusedElementwiseOp
+from ait_mlir.dialects.ait.scatter_loops import ScatterLoopsOp, SegmentLoopsOp, reads_beside
 from ait_mlir.dialects.ait.sorting import MOST_ORDERED, OrderOp
 from ait_mlir.dialects.ait.traits import ScalarLike, ViewLike
 from ait_mlir.dialects.ait.types import Shape, scope_of, tensor_type

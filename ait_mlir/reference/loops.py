@@ -11,22 +11,10 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import (
-    PLACES,
-    AtOp,
-    FoldOp,
-    IndexOp,
-    LoopsOp,
-    Nested,
-    OrderedLoops,
-    ScatterLoopsOp,
-    SegmentLoopsOp,
-)
+from ait_mlir.dialects.ait.loops import PLACES, AtOp, FoldOp, IndexOp, LoopsOp, Nested
 from ait_mlir.dialects.ait.region import YieldOp
-from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dims import Expr
 from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, element_type_of, reference, value_dtype
-from ait_mlir.reference.index import combined, in_order
 from ait_mlir.reference.reduce import nothing, reduce
 
 OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -167,29 +155,3 @@ def _(loops: LoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
     if 0 in [size.evaluate(ev.dims) for size in loops.sizes]:
         return [np.empty(ev.shape(r.type), value_dtype(element_type_of(r.type))) for r in loops.results]
     return ev.whole(run_nest(loops, arrays, ev), loops)
-
-
-@reference(ScatterLoopsOp)
-def _(op: ScatterLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return combined_values(op, arrays, ev)
-
-
-@reference(SegmentLoopsOp)
-def _(op: SegmentLoopsOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    extras = arrays[op.FIRST_INPUT + len(op.inputs) :]
-    found = combined_values(op, arrays[: len(arrays) - len(extras)], ev)
-    if not op.then.blocks:
-        return found
-    return ev.run_ops(op.then.block.ops, dict(zip(op.then.block.args, (*found, *extras), strict=True)))
-
-
-def combined_values(op: OrderedLoops, arrays: Arrays, ev: Evaluation) -> Arrays:
-    """The tensor with the values of the region combined with its elements."""
-    x, keys, places, *inputs = arrays
-    space = [size.evaluate(ev.dims) for size in op.sizes]
-    if 0 in space:
-        return (x.copy(),)
-    (values,) = run_nest(op, inputs, ev)
-    values = np.broadcast_to(values, space)
-    at, points = in_order(int_list(op.dims), int_list(op.kept), x, space, keys, places)
-    return (combined(op.kind.data, x, at, values.reshape(-1)[points]),)

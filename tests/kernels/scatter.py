@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ait_mlir.dialects.ait.loops import SegmentLoopsOp
+from ait_mlir.dialects.ait.scatter_loops import SegmentLoopsOp
 from ait_mlir.dialects.ait.types import tensor_type
 from ait_mlir.reference.core import storage_dtype
 from tests.kernels.harness import Case, Library

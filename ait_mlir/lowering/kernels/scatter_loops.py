@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from xdsl.ir import Attribute, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import BY_IR
-from ait_mlir.dialects.ait.loops import LoopsOp, OrderedLoops, ScatterLoopsOp, SegmentLoopsOp
+from ait_mlir.dialects.ait.loops import LoopsOp
+from ait_mlir.dialects.ait.scatter_loops import OrderedLoops, ScatterLoopsOp, SegmentLoopsOp
 from ait_mlir.dialects.ait.strided import contiguous_strides, is_contiguous
 from ait_mlir.dialects.ait.syntax import int_list
 from ait_mlir.dialects.ait.types import scope_of, tensor_type

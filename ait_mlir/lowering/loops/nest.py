@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp, OrderedLoops
+from ait_mlir.dialects.ait.loops import AtOp, FoldOp, IndexOp, LoopsOp
 from ait_mlir.dialects.ait.numbers import Number
 from ait_mlir.dialects.ait.region import YieldOp
+from ait_mlir.dialects.ait.scatter_loops import OrderedLoops
 from ait_mlir.dialects.ait.strided import contiguous_strides
 from ait_mlir.dialects.ait.types import Induction, in_nest, scope_of, tensor_type
 from ait_mlir.dims import Expr, Scope, const, product, sym, total
