@@ -132,6 +132,12 @@ PASSES: dict[str, Pass | Patterns] = table(
             ("conv:CHANNELS", "view:VIEWS"),
         ),
         Patterns(
+            "attend-float8",
+            "Let attention read q, k and v of 8-bit floats as they are stored, on a card whose kernel does.",
+            ("attention_stored:FLOATS",),
+            capability="wgmma",
+        ),
+        Patterns(
             "fuse-attention",
             "Make attention of bmm, elementwise operations, softmax or not, bmm; let it share repeated heads, read"
             " concats in pieces, and compute what cheap operations make of smaller tensors.",
@@ -167,7 +173,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Patterns(
             "widen-float8",
             "Convert 8-bit floats that a target does not multiply.",
-            ("gemm.scaled:WIDENED",),
+            ("gemm.scaled:WIDENED", "attention_stored:WIDENED"),
             capability="float8",
             lacking=True,
         ),
@@ -364,6 +370,7 @@ PHASE_TABLE: dict[str, Phase] = table(
             (
                 "form-recurrences{{{card}}}",
                 "fuse-attention",
+                "attend-float8{{{card}}}",
                 "fuse-parallel-gemms",
                 "merge-parallel-gemms",
                 "simplify",

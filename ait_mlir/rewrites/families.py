@@ -14,6 +14,7 @@ FAMILIES: tuple[str, ...] = (
     "attention",
     "attention_masks",
     "attention_scores",
+    "attention_stored",
     "bags",
     "conv",
     "conv_phases",
