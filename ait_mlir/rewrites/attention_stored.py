@@ -12,7 +12,7 @@ from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import BY_IR, f8E4M3FN
 from ait_mlir.dialects.ait.quantize import DequantizeOp
 from ait_mlir.dialects.ait.types import scope_of, tensor_type
-from ait_mlir.rewrites.attention import FEW_ROWS, with_operands
+from ait_mlir.rewrites.attention import FEW_ROWS, in_one_piece, with_operands
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.numbers import splat
@@ -34,6 +34,7 @@ def attention_of_floats(p: PatternBuilder) -> None:
     for operand in numbers:
         p.require("stores_e4m3", operand)
         p.require("has_known_scale", operand)
+    for operand in (numbers[0], numbers[2]):
         p.require("at_most", p.result(operand), -1, LARGEST_HEAD)
         p.require("divisible", p.result(operand), -1, PIECE)
     p.require("in_one_piece", root)
@@ -103,6 +104,15 @@ def makes_two_bytes(root: AttentionOp) -> bool:
 def attends_float8(root: AttentionOp) -> bool:
     """q, k and v are floats of 8 bits."""
     return root.reads_float8
+
+
+def may_read_float8(op: AttentionOp) -> bool:
+    """Whether `attention_of_floats` applies if q, k and v are values of stored numbers with known scales."""
+    heads = [tensor_type(x).dims[-1] for x in (op.q, op.v)]
+    scope = scope_of(op)
+    fits = all(scope.bounds(size)[1] <= LARGEST_HEAD and scope.divisible(size, PIECE) for size in heads)
+    checks = (in_one_piece, has_softmax, scales_by_known_number, has_many_rows, makes_two_bytes)
+    return fits and "kernel" not in op.attributes and all(check(op) for check in checks)
 
 
 @native

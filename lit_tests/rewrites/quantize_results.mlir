@@ -163,3 +163,101 @@ ait.graph @reshapes(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<96 x 64 x f16
   ait.output "q2" %q2 : !ait.tensor<2 x r x 48 x i8>
   ait.output "u3" %u3 : !ait.tensor<r x 2 x 48 x i8>
 }
+
+// Heads of query, key and value, with one scale for all three: the numbers are split, reshaped and permuted.
+// CHECK-LABEL: ait.graph @heads
+ait.graph @heads(%x: !ait.tensor<2 x r x 64 x f16>, %w: !ait.tensor<96 x 64 x f16>) dims {r = 1 to 8} {
+  // CHECK:      [[N:%.+]] = ait.gemm rcr %x, %w epilogue() {
+  // CHECK:      } : !ait.tensor<2 x r x 96 x f8E4M3FN>
+  // CHECK-NEXT: [[P:%.+]], [[Q:%.+]] = ait.split [[N]] dim 2 : !ait.tensor<2 x r x 32 x f8E4M3FN>, !ait.tensor<2 x r x 64 x f8E4M3FN>
+  // CHECK:      ait.reshape [[P]] : !ait.tensor<2 x r x 2 x 16 x f8E4M3FN>
+  // CHECK:      ait.permute {{.*}} [0, 2, 1, 3] : !ait.tensor<2 x 2 x r x 16 x f8E4M3FN>
+  // CHECK:      ait.reshape [[Q]] : !ait.tensor<2 x r x 4 x 16 x f8E4M3FN>
+  // CHECK:      ait.permute {{.*}} [0, 2, 1, 3] : !ait.tensor<2 x 4 x r x 16 x f8E4M3FN>
+  // CHECK-NOT:  ait.quantize
+  // CHECK:      ait.output "q"
+  %c = ait.constant 0.25 : !ait.tensor<f32>
+  %d = ait.constant 0.25 : !ait.tensor<1 x f32>
+  %y = ait.gemm rcr %x, %w : !ait.tensor<2 x r x 96 x f16>
+  %a, %b = ait.split %y dim 2 : !ait.tensor<2 x r x 32 x f16>, !ait.tensor<2 x r x 64 x f16>
+  %a0 = ait.reshape %a : !ait.tensor<2 x r x 2 x 16 x f16>
+  %a1 = ait.permute %a0 [0, 2, 1, 3] : !ait.tensor<2 x 2 x r x 16 x f16>
+  %p = ait.quantize %a1 scale %c : !ait.tensor<2 x 2 x r x 16 x f8E4M3FN>
+  %b0 = ait.reshape %b : !ait.tensor<2 x r x 4 x 16 x f16>
+  %b1 = ait.permute %b0 [0, 2, 1, 3] : !ait.tensor<2 x 4 x r x 16 x f16>
+  %q = ait.quantize %b1 scale %d : !ait.tensor<2 x 4 x r x 16 x f8E4M3FN>
+  ait.output "p" %p : !ait.tensor<2 x 2 x r x 16 x f8E4M3FN>
+  ait.output "q" %q : !ait.tensor<2 x 4 x r x 16 x f8E4M3FN>
+}
+
+// A permute with another reader, one of no product, one behind which rows have scales.
+// CHECK-LABEL: ait.graph @permutes
+ait.graph @permutes(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<96 x 64 x f16>, %s: !ait.tensor<r x f32>, %v: !ait.tensor<r x 96 x f16>) dims {r = 1 to 8} {
+  // CHECK-COUNT-3: ait.quantize {{.*}} : !ait.tensor<96 x r x i8>
+  %c = ait.constant 0.25 : !ait.tensor<f32>
+  %y0 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %v0 = ait.permute %y0 [1, 0] : !ait.tensor<96 x r x f16>
+  %q0 = ait.quantize %v0 scale %c : !ait.tensor<96 x r x i8>
+  %v1 = ait.permute %v [1, 0] : !ait.tensor<96 x r x f16>
+  %q1 = ait.quantize %v1 scale %c : !ait.tensor<96 x r x i8>
+  %y2 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %v2 = ait.permute %y2 [1, 0] : !ait.tensor<96 x r x f16>
+  %q2 = ait.quantize %v2 scale %s : !ait.tensor<96 x r x i8>
+  ait.output "q0" %q0 : !ait.tensor<96 x r x i8>
+  ait.output "v0" %v0 : !ait.tensor<96 x r x f16>
+  ait.output "q1" %q1 : !ait.tensor<96 x r x i8>
+  ait.output "q2" %q2 : !ait.tensor<96 x r x i8>
+}
+
+// Parts with other scales, with types of their own, with a zero point, of which one is read, or an output; a product with
+// another reader; a scale that is not known; parts of no product.
+// CHECK-LABEL: ait.graph @splits
+ait.graph @splits(%x: !ait.tensor<r x 64 x f16>, %w: !ait.tensor<96 x 64 x f16>, %v: !ait.tensor<r x 96 x f16>, %s: !ait.tensor<f32>, %t: !ait.tensor<f32>) dims {r = 1 to 8} {
+  // CHECK-COUNT-14: ait.quantize
+  %c = ait.constant 0.25 : !ait.tensor<f32>
+  %d = ait.constant 0.5 : !ait.tensor<f32>
+  %z = ait.constant 3 : !ait.tensor<i8>
+  %y0 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a0, %b0 = ait.split %y0 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p0 = ait.quantize %a0 scale %c : !ait.tensor<r x 48 x i8>
+  %q0 = ait.quantize %b0 scale %d : !ait.tensor<r x 48 x i8>
+  %y1 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a1, %b1 = ait.split %y1 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p1 = ait.quantize %a1 scale %c : !ait.tensor<r x 48 x i8>
+  %q1 = ait.quantize %b1 scale %c : !ait.tensor<r x 48 x f8E4M3FN>
+  %y2 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a2, %b2 = ait.split %y2 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p2 = ait.quantize %a2 scale %c zero %z : !ait.tensor<r x 48 x i8>
+  %q2 = ait.quantize %b2 scale %c zero %z : !ait.tensor<r x 48 x i8>
+  %y3 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a3, %b3 = ait.split %y3 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p3 = ait.quantize %a3 scale %c : !ait.tensor<r x 48 x i8>
+  %q3 = ait.quantize %b3 scale %c : !ait.tensor<r x 48 x i8>
+  %y4 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a4, %b4 = ait.split %y4 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p4 = ait.quantize %a4 scale %c : !ait.tensor<r x 48 x i8>
+  %q4 = ait.quantize %b4 scale %c : !ait.tensor<r x 48 x i8>
+  %y5 = ait.gemm rcr %x, %w : !ait.tensor<r x 96 x f16>
+  %a5, %b5 = ait.split %y5 dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p5 = ait.quantize %a5 scale %s : !ait.tensor<r x 48 x i8>
+  %q5 = ait.quantize %b5 scale %t : !ait.tensor<r x 48 x i8>
+  %a6, %b6 = ait.split %v dim 1 : !ait.tensor<r x 48 x f16>, !ait.tensor<r x 48 x f16>
+  %p6 = ait.quantize %a6 scale %c : !ait.tensor<r x 48 x i8>
+  %q6 = ait.quantize %b6 scale %c : !ait.tensor<r x 48 x i8>
+  ait.output "p0" %p0 : !ait.tensor<r x 48 x i8>
+  ait.output "q0" %q0 : !ait.tensor<r x 48 x i8>
+  ait.output "p1" %p1 : !ait.tensor<r x 48 x i8>
+  ait.output "q1" %q1 : !ait.tensor<r x 48 x f8E4M3FN>
+  ait.output "p2" %p2 : !ait.tensor<r x 48 x i8>
+  ait.output "q2" %q2 : !ait.tensor<r x 48 x i8>
+  ait.output "p3" %p3 : !ait.tensor<r x 48 x i8>
+  ait.output "q3" %q3 : !ait.tensor<r x 48 x i8>
+  ait.output "a3" %a3 : !ait.tensor<r x 48 x f16>
+  ait.output "p4" %p4 : !ait.tensor<r x 48 x i8>
+  ait.output "q4" %q4 : !ait.tensor<r x 48 x i8>
+  ait.output "y4" %y4 : !ait.tensor<r x 96 x f16>
+  ait.output "p5" %p5 : !ait.tensor<r x 48 x i8>
+  ait.output "q5" %q5 : !ait.tensor<r x 48 x i8>
+  ait.output "p6" %p6 : !ait.tensor<r x 48 x i8>
+  ait.output "q6" %q6 : !ait.tensor<r x 48 x i8>
+}

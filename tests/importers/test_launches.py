@@ -9,11 +9,19 @@ import pytest
 import torch
 from torch.export import Dim
 
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.dtypes import f8E4M3FN
 from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.frontend import build_module
 from ait_mlir.importers.quantized import RECIPES
-from ait_mlir.importers.quantized.layers import Range, layers_of, needs_range, quantise_layers
+from ait_mlir.importers.quantized.layers import (
+    Range,
+    attentions_of,
+    layers_of,
+    needs_range,
+    quantise_attentions,
+    quantise_layers,
+)
 from ait_mlir.importers.torch import from_torch
 from ait_mlir.options import CompileOptions
 from ait_mlir.tools.report import report
@@ -193,21 +201,28 @@ ROWS, BLOCKS = "gemm_rcr_mul_mul", "scaled_gemm"
 BLOCK_LAUNCHES = {
     "fp8": ["loops", ROWS, "attention", "loops", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
     "fp8-static": ["loops", ROWS, "attention", f"{ROWS}_add", "loops", ROWS, "loops", f"{ROWS}_add"],
+    "fp8-static-attention": [
+        *("loops", f"{ROWS}_div_clamp_cast_cast", "attention", f"{ROWS}_add"),
+        *("loops", ROWS, "loops", f"{ROWS}_add"),
+    ],
     "fp8-block": ["loops", BLOCKS, "attention", f"{BLOCKS}_add", "loops", BLOCKS, "loops", f"{BLOCKS}_add"],
 }
 """Loops are a norm, of `fp8` what follows attention, a norm, and the gate: each of them also quantises."""
 
 
-def encoder(product, attention, up):
+def encoder(product, attention, up, first="bias"):
     """The launches of an encoder's block, with attention and the product before the GELU, and what follows from each. The
     input is quantised by a launch of its own; a norm that the residual sum also reads is one launch with the numbers
     that it quantises."""
-    return ["loops", f"{product}_bias", *attention, f"{product}_bias_add", "loops", *up, f"{product}_bias_add", "layer_norm"]
+    return ["loops", f"{product}_{first}", *attention, f"{product}_bias_add", "loops", *up, f"{product}_bias_add", "layer_norm"]
 
 
 ENCODER_LAUNCHES = {
     "fp8": encoder(ROWS, ["attention", "loops"], [f"{ROWS}_bias_gelu", "loops"]),
     "fp8-static": encoder(ROWS, ["attention"], [f"{ROWS}_bias_gelu_div_3more"]),
+    "fp8-static-attention": encoder(
+        ROWS, ["attention"], [f"{ROWS}_bias_gelu_div_3more"], first="bias_div_clamp_2more"
+    ),
     "fp8-block": encoder(BLOCKS, ["attention", "loops"], [f"{BLOCKS}_bias_gelu", "loops"]),
 }
 QUANTISED = [(Block, BLOCK_LAUNCHES), (Encoder, ENCODER_LAUNCHES)]
@@ -224,7 +239,11 @@ def test_the_launches_of_a_quantised_block(model, recipe, expected):
     layers = layers_of(module, chosen)
     ranges = {layer.name: Range(f8E4M3FN, 0.01) for layer in layers if needs_range(layer, chosen)}
     weights = {layer.name: chosen.store(layer.rows(layer.whole(constants))) for layer in layers}
+    attentions = attentions_of(module, chosen)
     quantise_layers(layers, constants, chosen, weights, ranges)
+    quantise_attentions(attentions, f8E4M3FN, {at.name: Range(f8E4M3FN, 0.02) for at in attentions})
     run_to_phase(module, "planned", CompileOptions("cuda", "sm_90a"))
-    found = [launch.op for launch in report(module, program_of(module), {}).launches]
-    assert found == expected
+    program = program_of(module)
+    assert [launch.op for launch in report(module, program, {}).launches] == expected
+    in_bytes = [op for op in module.walk() if isinstance(op, AttentionOp) and op.reads_float8]
+    assert len(in_bytes) == int(recipe == "fp8-static-attention")

@@ -13,8 +13,12 @@ import pytest
 import torch
 
 import ait_mlir
+from ait_mlir.dialects.ait.attention import AttentionOp
+from ait_mlir.dialects.ait.quantize import DequantizeOp
 from ait_mlir.errors import InputError
 from ait_mlir.importers.quantized import RECIPES, Quantized, recipe_named
+from ait_mlir.importers.quantized.layers import attentions_of
+from ait_mlir.rewrites.engine.numbers import splat
 from ait_mlir.tools.cli import main
 from tests import tiers
 
@@ -55,6 +59,7 @@ def stored(made: Quantized, name: str, size: tuple[int, int]) -> np.ndarray:
 
 
 BOUNDS = {"w8a16": 0.01, "w4a16": 0.15, "w8a8": 0.02, "fp8": 0.06, "fp8-static": 0.06, "fp8-block": 0.06}
+BOUNDS["fp8-static-attention"] = BOUNDS["fp8-static"]
 SPACES = {"int4": 7, "int8": 127, "float8_e4m3fn": 14}
 """The largest number, divided by the largest distance of two neighbours."""
 
@@ -94,6 +99,39 @@ def test_layers_left_out(network: Network) -> None:
     made = ait_mlir.quantize(network, [(ids(1),)], "w4a16", leave_out=["up", "t*"])
     assert [layer.name for layer in made.report.layers] == ["down"] and made.report.left_out == ("up", "turned")
     np.testing.assert_array_equal(made.imported.constants["up.weight"], network.up.weight.detach().numpy())
+
+
+class Attending(torch.nn.Module):
+    """Attention of two heads, twice: of 16 columns, and of 12, which no kernel for 8-bit floats takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.qkv = torch.nn.Linear(32, 96)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(x).view(1, 80, 6, 16).transpose(1, 2).chunk(3, 1)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        narrow = (t[..., :12] for t in (q, k, y))
+        return torch.nn.functional.scaled_dot_product_attention(*narrow)
+
+
+def test_attention_in_8_bits() -> None:
+    model, example = Attending().half().eval(), (torch.randn(1, 80, 32, dtype=torch.half) * 3,)
+    made = ait_mlir.quantize(model, [example], "fp8-static-attention")
+    layers = {layer.name: layer for layer in made.report.layers}
+    assert list(layers) == ["qkv", "attention.0"] and not made.report.left_out
+    row = layers["attention.0"]
+    assert (row.shape, row.bytes_after, row.weight_error) == ((2, 16), 0, 0) and 0 < row.result_error < 0.2
+    ops = [op for op in made.imported.module.walk() if isinstance(op, AttentionOp)]
+    read = [[type(x.owner) for x in op.operands] for op in ops]
+    assert read[0] == [DequantizeOp] * 3 and DequantizeOp not in read[1]
+    scales = {splat(x.owner.scale) for x in ops[0].operands if isinstance(x.owner, DequantizeOp)}
+    largest = float(model.qkv(example[0]).detach().abs().max())
+    assert len(scales) == 1 and scales.pop() == pytest.approx(largest / 448, rel=0.1)
+    assert not attentions_of(made.imported.module, recipe_named("fp8-static-attention"), ["attention.*"])
+    with pytest.raises(InputError, match=r"no layer matches 'attention.1'.* the layers are qkv, attention.0"):
+        ait_mlir.quantize(model, [example], "fp8-static-attention", leave_out=["attention.1"])
 
 
 def test_a_bound_leaves_out_the_layers_that_do_most_harm(network: Network) -> None:

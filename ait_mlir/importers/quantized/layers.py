@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, f32, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.compositions.quantize import SMALLEST, rounded
+from ait_mlir.dialects.ait.attention import AttentionOp
 from ait_mlir.dialects.ait.base import PureOp
 from ait_mlir.dialects.ait.conv import ConvOp
 from ait_mlir.dialects.ait.data import ConstantOp, GraphOp, ParamOp
@@ -30,6 +31,7 @@ from ait_mlir.passes.fold_params import closure, graph_of
 from ait_mlir.passes.parse import parse_passes
 from ait_mlir.reference.folds import Fold
 from ait_mlir.rewrites.apply import rewrite
+from ait_mlir.rewrites.attention_stored import may_read_float8
 from ait_mlir.rewrites.families import pattern_set
 
 TYPES = ("float16", "bfloat16", "float32")
@@ -87,6 +89,21 @@ class Layer:
         return np.ascontiguousarray(rows.T if self._is_turned else rows).reshape(self.shape)
 
 
+@dataclass(frozen=True)
+class Attended:
+    """An attention whose q, k and v can be quantised."""
+
+    name: str
+    """`attention.0`, `attention.1`, ... in the order of the model."""
+    op: AttentionOp
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The heads, and the columns of a head, where these are known."""
+        dims = tensor_type(self.op.q).dims
+        return tuple(size for d in (dims[1], dims[3]) if (size := d.as_int()) is not None)
+
+
 def prepared(module: ModuleOp) -> ModuleOp:
     """A copy of a module in which convolutions read channels-last values and weights with the factors of batch norms.
 
@@ -104,12 +121,22 @@ def graph_in(module: ModuleOp) -> GraphOp:
     return next(op for op in module.ops if isinstance(op, GraphOp))
 
 
+def attentions_of(module: ModuleOp, recipe: Recipe, leave_out: Sequence[str] = ()) -> list[Attended]:
+    """The attentions that a recipe quantises, but for those whose names match one of the patterns `leave_out`.
+
+    These are the ones that a kernel for 8-bit floats takes. All are none where the recipe does not quantise them.
+    """
+    ops = [op for op in graph_in(module).block.ops if recipe.attends and isinstance(op, AttentionOp)]
+    found = [Attended(f"attention.{i}", op) for i, op in enumerate(ops) if may_read_float8(op)]
+    return [at for at in found if not any(fnmatchcase(at.name, pattern) for pattern in leave_out)]
+
+
 def layers_of(module: ModuleOp, recipe: Recipe, leave_out: Sequence[str] = ()) -> list[Layer]:
     """The weights that only products by rows or by columns, or only convolutions read, in the order of the model.
 
     A weight is a param or is computed from params. Depthwise convolutions and transposed ones are no layers, and all
     are none where the recipe does not quantise them. Layers whose names match one of the patterns `leave_out` are
-    missing. Raises `InputError` for a pattern that no layer matches.
+    missing. Raises `InputError` for a pattern that no layer and no attention matches.
     """
     graph = graph_in(module)
     fixed: set[SSAValue] = set()
@@ -136,9 +163,10 @@ def layers_of(module: ModuleOp, recipe: Recipe, leave_out: Sequence[str] = ()) -
             found.append(Layer(name, weight, value, tuple(plain)))
     if not recipe.convolves:
         found = [layer for layer in found if isinstance(layer.readers[0], GemmOp)]
+    attentions = [at.name for at in attentions_of(module, recipe)]
     for pattern in leave_out:
-        if not any(fnmatchcase(layer.name, pattern) for layer in found):
-            names = ", ".join(layer.name for layer in found[:8]) or "none"
+        if not any(fnmatchcase(name, pattern) for name in (*(layer.name for layer in found), *attentions)):
+            names = ", ".join([*(layer.name for layer in found[:8]), *attentions[:1]]) or "none"
             raise InputError(f"no layer matches {pattern!r}, which is to be left out; the layers are {names}")
     return [layer for layer in found if not any(fnmatchcase(layer.name, pattern) for pattern in leave_out)]
 
@@ -245,6 +273,17 @@ def quantise_layers(
                 reader.erase()
             else:
                 reader.operands[0], reader.operands[1] = x, value
+
+
+def quantise_attentions(attentions: Sequence[Attended], element: Attribute, ranges: Mapping[str, Range]) -> None:
+    """Round q, k and v of attentions with the scale that `ranges` has for the name."""
+    for at in attentions:
+        made: dict[SSAValue, SSAValue] = {}
+        for i, x in enumerate(at.op.operands[:3]):
+            if x not in made:
+                w = WriterBefore(after(x))
+                made[x] = rounded(w, x, element, scale=w.scalar(ranges[at.name].scale, f32))
+            at.op.operands[i] = made[x]
 
 
 def remove_unused(module: ModuleOp, constants: dict[str, Array]) -> None:

@@ -15,13 +15,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ait_mlir.arguments import checked
 from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.driver import compile_module
 from ait_mlir.errors import InputError
 from ait_mlir.importers.checkpoints.stored import Array
 from ait_mlir.importers.quantized.layers import (
+    attentions_of,
     graph_in,
     layers_of,
     prepared,
+    quantise_attentions,
     quantise_layers,
     remove_unused,
 )
@@ -66,7 +69,7 @@ def quantize(
 
     `examples` are calls of the model: each is a tuple of positional arguments. The model is exported on the first, with
     `dynamic_shapes` as in `torch.export.export`; all are run on the CPU, with the model and with the quantised one, and
-    give the scales for all runs. `recipe` is w8a8, w8a16, w4a16, fp8, fp8-static or fp8-block (`RECIPES`). Layers whose
+    give the scales for all runs. `recipe` is one of `RECIPES`, such as w8a16 or fp8-static. Layers whose
     names match one of the patterns `leave_out` stay as they are. With `max_kl`, so do the layers that do most harm,
     until the Kullback-Leibler divergence of the results from those of the model is at most this number of nats; the
     harm of a layer is the divergence with this layer quantised and no other. With `timed`, the report has the times of
@@ -103,7 +106,7 @@ def quantize_imported(
     main = next(value for kind, value in imported.outputs if kind == "output")
     with Probe(imported, module, recipe, leave_out, calls) as probe:
         found = _Search(probe, main, max_kl)
-        chosen = list(probe.exact)
+        chosen = list(probe.names)
         harm = found.harm() if max_kl is not None else {}
         if max_kl is not None:
             chosen = found.within(harm, max_kl)
@@ -116,10 +119,7 @@ def quantize_imported(
         rows = tuple(
             LayerReport(
                 name,
-                probe.shapes[name],
-                probe.exact[name].nbytes,
-                probe.stored[name].nbytes,
-                relative_error([probe.rounded[name]], [probe.exact[name]]),
+                *_weight_row(probe, name),
                 relative_error(_all(after, probe.results[name]), _all(probe.outputs, probe.results[name])),
                 harm.get(name),
             )
@@ -129,7 +129,7 @@ def quantize_imported(
         report = Report(
             recipe.name,
             rows,
-            tuple(layer.name for layer in every if layer.name not in chosen),
+            tuple(part.name for part in (*every, *attentions_of(module, recipe)) if part.name not in chosen),
             sum(array.nbytes for array in imported.constants.values()),
             sum(array.nbytes for array in made.constants.values()),
             relative_error(_all(after, kinds), _all(probe.outputs, kinds)),
@@ -161,7 +161,7 @@ class _Search:
 
     def harm(self) -> dict[str, float]:
         """The divergence with each layer quantised alone, by name."""
-        return {name: self.kl([name]) for name in self.probe.exact}
+        return {name: self.kl([name]) for name in self.probe.names}
 
     def within(self, harm: Mapping[str, float], max_kl: float) -> list[str]:
         """The layers to quantise: as many of those with the least harm as stay within the bound together."""
@@ -194,18 +194,29 @@ def _quantised(
     """The model with these layers quantised, and its outputs and those of the layers in the calls of the probe."""
     module, constants = module.clone(), dict(imported.constants)
     layers = [layer for layer in layers_of(module, recipe) if layer.name in chosen]
+    attentions = [at for at in attentions_of(module, recipe) if at.name in chosen]
     places = [(layer.name, [reader.results[0] for reader in layer.readers]) for layer in layers]
+    places += [(at.name, [at.op.results[0]]) for at in attentions]
     block, added = graph_in(module).block, list[OutputOp]()
     for name, values in places:
         added += [OutputOp(key, value) for key, value in zip(probe.results[name], values, strict=True)]
     block.add_ops(added)
     quantise_layers(layers, constants, recipe, probe.stored, probe.ranges)
+    quantise_attentions(attentions, BY_NAME[recipe.element].ir, probe.ranges)
     remove_unused(module, constants)
     outputs = _run(imported, module, constants, probe.calls)
     for op in added:
         op.detach()
         op.erase()
     return replace(imported, module=module, constants=constants), outputs
+
+
+def _weight_row(probe: Probe, name: str) -> tuple[tuple[int, ...], int, int, float]:
+    """Shape, bytes before and after, and error of a layer's weight; an attention has none."""
+    if name in probe.attentions:
+        return probe.attentions[name], 0, 0, 0.0
+    exact, stored = probe.exact[name], probe.stored[name]
+    return probe.shapes[name], exact.nbytes, stored.nbytes, relative_error([probe.rounded[name]], [exact])
 
 
 def _all(runs: Outputs, names: Sequence[str]) -> list[Array]:

@@ -10,9 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Block, SSAValue
 
+from ait_mlir.building.writer import Writer
 from ait_mlir.compositions.quantize import rounded
 from ait_mlir.dialects.ait.data import OutputOp
+from ait_mlir.dialects.ait.dtypes import BY_NAME
 from ait_mlir.dialects.ait.types import TensorType, as_shape, tensor_type
 from ait_mlir.dims import product
 from ait_mlir.driver import compile_module
@@ -20,8 +23,10 @@ from ait_mlir.errors import InputError
 from ait_mlir.importers.checkpoints.params import WriterBefore
 from ait_mlir.importers.checkpoints.stored import Array
 from ait_mlir.importers.quantized.layers import (
+    Attended,
     Layer,
     Range,
+    attentions_of,
     element_of_range,
     graph_in,
     layers_of,
@@ -83,14 +88,23 @@ class Probe:
         }
         self.results = {layer.name: [f"layer {layer.name} {i}" for i in range(len(layer.readers))] for layer in layers}
         """The names of the outputs with the results of a layer, by its name."""
+        attentions = attentions_of(module, recipe, leave_out)
+        self.attentions = {at.name: at.shape for at in attentions}
+        """The attentions whose q, k and v are rounded: heads, and columns of a head."""
+        self._elements |= {name: BY_NAME[recipe.element].ir for name in self.attentions}
+        self.results |= {at.name: [f"layer {at.name} 0"] for at in attentions}
         for layer in layers:
             self._switch(module, layer)
+        for at in attentions:
+            self._switch_attention(module, at)
         remove_unused(module, constants)
         self._folder = tempfile.TemporaryDirectory(prefix="ait_")
         file = Path(self._folder.name) / "model.ait"
         compile_module(module, CompileOptions("cpu"), output=file)
         self._model = Model(file, verify_weights=False)
-        off = {f"switch {name}": np.zeros(1, np.float32) for name in self.exact}
+        self.names = [*self.exact, *self.attentions]
+        """What can be quantised: the layers and the attentions."""
+        off = {f"switch {name}": np.zeros(1, np.float32) for name in self.names}
         scales = {f"scale {name}": np.ones(1, np.float32) for name in self._elements}
         weights = {f"weight {name}": array for name, array in self.exact.items()}
         self._known = set(self._model.get_constant_names(unbound_constants_only=False))
@@ -112,7 +126,8 @@ class Probe:
     def run(self, on: Collection[str]) -> Outputs:
         """The outputs with these layers quantised, by name, and the others exact."""
         turned = self._on ^ frozenset(on)
-        values = {f"weight {name}": (self.rounded if name in on else self.exact)[name] for name in turned}
+        weights = [name for name in turned if name in self.exact]
+        values = {f"weight {name}": (self.rounded if name in on else self.exact)[name] for name in weights}
         self._set({**values, **{f"switch {name}": np.array([name in on], np.float32) for name in turned}})
         self._on = frozenset(on)
         return run_calls(self._model, self._imported, self.calls)
@@ -129,21 +144,35 @@ class Probe:
         for i, reader in enumerate(layer.readers):
             w, x = WriterBefore(reader), reader.operands[0]
             activations = self._recipe.activations
-            if activations is not None:
+            if activations is not None and name in self._elements:
+                reader.operands[0] = self._in_range(name, i, start, w, block, x)
+            elif activations is not None:
                 on = w.compare("gt", start.param(f"switch {name}", NUMBER), 0.5)
-                if name in self._elements:
-                    flat = w.reshape(w.pointwise("abs", w.cast(x, f32)), [product(tensor_type(x).dims)])
-                    block.add_op(OutputOp(f"range {name} {i}", w.reduce("max", flat, [0], keep=True)))
-                    near = rounded(w, x, self._elements[name], scale=start.param(f"scale {name}", NUMBER))
-                else:
-                    near = activations.rounded(w, x)
-                reader.operands[0] = w.where(on, near, x)
+                reader.operands[0] = w.where(on, activations.rounded(w, x), x)
             reader.operands[1] = weight
             block.add_op(OutputOp(self.results[name][i], reader.results[0]))
 
+    def _switch_attention(self, module: ModuleOp, at: Attended) -> None:
+        """Let an attention read its exact or its rounded q, k and v."""
+        block = graph_in(module).block
+        assert block.first_op is not None
+        start, w = WriterBefore(block.first_op), WriterBefore(at.op)
+        for i in range(3):
+            at.op.operands[i] = self._in_range(at.name, i, start, w, block, at.op.operands[i])
+        block.add_op(OutputOp(self.results[at.name][0], at.op.output))
+
+    def _in_range(self, name: str, i: int, start: Writer, w: Writer, block: Block, x: SSAValue) -> SSAValue:
+        """The exact or the rounded x, as a run says; its largest magnitude is output `i` of the ranges of a layer."""
+        on = w.compare("gt", start.param(f"switch {name}", NUMBER), 0.5)
+        flat = w.reshape(w.pointwise("abs", w.cast(x, f32)), [product(tensor_type(x).dims)])
+        block.add_op(OutputOp(f"range {name} {i}", w.reduce("max", flat, [0], keep=True)))
+        near = rounded(w, x, self._elements[name], scale=start.param(f"scale {name}", NUMBER))
+        return w.where(on, near, x)
+
     def _range(self, name: str) -> Range:
-        """The scale of what a layer multiplies with its weight, from the largest magnitude in the examples."""
-        keys = [f"range {name} {i}" for i in range(len(self.results[name]))]
+        """The scale of what a layer multiplies with its weight, or of q, k and v, from the largest magnitude in the
+        examples."""
+        keys = [f"range {name} {i}" for i in range(3 if name in self.attentions else len(self.results[name]))]
         found = [run[key] for run in self.outputs for key in keys]
         most = float(max(array.max(initial=-np.inf) for array in found))
         if not np.isfinite(most):

@@ -26,6 +26,8 @@ class Recipe:
     """How the other factor of a linear layer is rounded; None leaves floats."""
     convolves: bool = True
     """Whether convolutions are quantised, too."""
+    attends: bool = False
+    """Whether q, k and v of attention become numbers of the type of the weights, with one scale for the three."""
 
     @property
     def largest(self) -> float:
@@ -63,6 +65,7 @@ class Recipe:
 
 
 FLOAT8 = "float8_e4m3fn"
+STATIC = Activations(FLOAT8, is_static=True)
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -70,14 +73,16 @@ RECIPES = {
         Recipe("w8a16", "int8"),
         Recipe("w4a16", "int4", (1, 128)),
         Recipe("fp8", FLOAT8, activations=Activations(FLOAT8), convolves=False),
-        Recipe("fp8-static", FLOAT8, activations=Activations(FLOAT8, is_static=True), convolves=False),
+        Recipe("fp8-static", FLOAT8, activations=STATIC, convolves=False),
+        Recipe("fp8-static-attention", FLOAT8, activations=STATIC, convolves=False, attends=True),
         Recipe("fp8-block", FLOAT8, (128, 128), Activations(FLOAT8, 128), convolves=False),
     )
 }
 """`w8a8`: i8 weights with a scale for each row, and rows of x quantised to i8 in the run. `w8a16`: the same weights,
 floats for x. `w4a16`: i4 weights in groups of 128 along a row, floats for x. `fp8`: weights of 8-bit floats with a
 scale for each row, and rows of x quantised in the run. `fp8-static`: one scale for x in all runs, from the examples.
-`fp8-block`: scales for blocks of 128 x 128 of the weights and for groups of 128 along the rows of x."""
+`fp8-static-attention`: the same, and q, k and v of attention in 8-bit floats, with one scale in all runs. `fp8-block`:
+scales for blocks of 128 x 128 of the weights and for groups of 128 along the rows of x."""
 
 
 def recipe_named(name: str) -> Recipe:

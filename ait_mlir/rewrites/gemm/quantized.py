@@ -10,10 +10,10 @@ from ait_mlir.dialects.ait.elementwise import AddOp, CastOp, ClampOp, DivOp, Ele
 from ait_mlir.dialects.ait.quantize import QuantizeOp
 from ait_mlir.dialects.ait.traits import HasEpilogue
 from ait_mlir.dialects.ait.types import tensor_type
-from ait_mlir.dialects.ait.view import ReshapeOp
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SplitOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
-from ait_mlir.rewrites.engine.numbers import element_type_of
+from ait_mlir.rewrites.engine.numbers import element_type_of, splat
 from ait_mlir.rewrites.engine.registry import constraint, native
 from ait_mlir.rewrites.gemm.epilogue import MAX_OPERANDS, take_epilogue, with_grown
 
@@ -47,7 +47,31 @@ def quantized_before_reshape(p: PatternBuilder) -> None:
     p.replace(root, "quantized_in_shape_of", view, root)
 
 
-RESULTS = patterns(quantized_result, quantized_before_reshape)
+@pattern()
+def quantized_before_permute(p: PatternBuilder) -> None:
+    """quantize(permute(x), scale) = permute(quantize(x, scale)) with one scale, where a product makes x"""
+    x = p.value()
+    view = p.op("ait.permute", [x])
+    root = p.op("ait.quantize", [p.result(view), p.rest()])
+    p.require("only_user", p.result(view), root)
+    p.require("is_result_of_product", x)
+    p.require("scale_is_one_number", root)
+    p.replace(root, "quantized_in_order_of", view, root)
+
+
+@pattern()
+def quantized_before_split(p: PatternBuilder) -> None:
+    """quantize(split(x)[0], scale), quantize(split(x)[1], scale) = split(quantize(x, scale)) with one scale for all
+    parts, where a product makes x: query, key and value"""
+    x = p.value()
+    root = p.op("ait.split", [x], results=None)
+    p.require("one_use", x)
+    p.require("is_result_of_product", x)
+    p.require("parts_are_quantized_alike", root)
+    p.apply(root, "quantize_before_split", root)
+
+
+RESULTS = patterns(quantized_result, quantized_before_reshape, quantized_before_permute, quantized_before_split)
 
 
 # ** constraints and natives **
@@ -74,10 +98,41 @@ def scale_is_one_number(op: QuantizeOp) -> bool:
 
 @constraint
 def is_result_of_product(value: SSAValue) -> bool:
-    """A product that stores results of 8 bits makes the value, behind reshapes."""
-    while isinstance(value.owner, ReshapeOp):
-        value = value.owner.input
+    """A product that stores results of 8 bits makes the value, or that of which it is a view or a part."""
+    while isinstance(value.owner, ReshapeOp | PermuteOp | SplitOp):
+        value = value.owner.operands[0]
     return isinstance(value.owner, HasEpilogue) and value.owner.STORES_BYTES
+
+
+def quantized_parts(split: SplitOp) -> list[QuantizeOp] | None:
+    """For each part of a split, the op that is its only user and quantises it; None if another op reads a part."""
+    found = [part.get_user_of_unique_use() for part in split.results]
+    quantized = [op for op in found if isinstance(op, QuantizeOp)]
+    return quantized if len(quantized) == len(found) and all(op.parent is split.parent for op in quantized) else None
+
+
+@constraint
+def parts_are_quantized_alike(split: SplitOp) -> bool:
+    """Every part is only read by a quantize to one type with one known scale, the same for all, and no zero point."""
+    quantized = quantized_parts(split)
+    if not quantized or any(op.block() is not None or op.zero is not None for op in quantized):
+        return False
+    numbers = {(element_type_of(op.output), element_type_of(op.scale), splat(op.scale)) for op in quantized}
+    return len(numbers) == 1 and splat(quantized[0].scale) is not None
+
+
+@native
+def quantize_before_split(r: Rewriter, split: SplitOp) -> None:
+    """Replace the quantizes of all parts by one before the split."""
+    quantized = quantized_parts(split)
+    assert quantized, "quantize_before_split needs parts_are_quantized_alike"
+    scale = r.scalar(float(splat(quantized[0].scale) or 0), element_type_of(quantized[0].scale))
+    whole = r.put(QuantizeOp(split.operands[0], scale, element_type_of(quantized[0].output)))
+    parts = r.create(SplitOp, [whole], [op.output.type for op in quantized], dict(split.properties))
+    for op, part in zip(quantized, parts.results, strict=True):
+        r.replace(op, [part])
+    # The old split has no users left and is dead.
+    r.push(split)
 
 
 @native
@@ -106,11 +161,25 @@ def quantized_in_epilogue(r: Rewriter, contraction: HasEpilogue, root: QuantizeO
     return with_grown(r, contraction, regions, grower, root.output)
 
 
+def quantized_by_one(r: Rewriter, x: SSAValue, root: QuantizeOp) -> SSAValue:
+    """x, quantised with the scale and the zero point of another op, which are one number each."""
+    number = splat(root.scale)
+    scale = r.reshape(root.scale, ()) if number is None else r.scalar(float(number), element_type_of(root.scale))
+    zero = None if root.zero is None else r.reshape(root.zero, ())
+    return r.put(QuantizeOp(x, scale, element_type_of(root.output), zero))
+
+
 @native
 def quantized_in_shape_of(r: Rewriter, view: ReshapeOp, root: QuantizeOp) -> Operation:
     """The numbers of the operand of a reshape, which are then reshaped."""
-    scale, zero = r.reshape(root.scale, ()), None if root.zero is None else r.reshape(root.zero, ())
-    made = r.put(QuantizeOp(view.input, scale, element_type_of(root.output), zero))
+    made = quantized_by_one(r, view.input, root)
     reshaped = r.reshape(made, tensor_type(root.output).dims).owner
     assert isinstance(reshaped, Operation)
     return reshaped
+
+
+@native
+def quantized_in_order_of(r: Rewriter, view: PermuteOp, root: QuantizeOp) -> Operation:
+    """The numbers of the operand of a permute, which are then permuted."""
+    made = quantized_by_one(r, view.input, root)
+    return r.create(PermuteOp, [made], [root.output.type], dict(view.properties))

@@ -20,8 +20,9 @@ _EXAMPLE = """examples:
 The report compares the model with the quantised one on the example inputs: those that build() returns, or those of the
 .pt2 file. Recipes: w8a16 and w4a16 store weights, in 8 bits by row or 4 bits by groups of 128, and multiply floats;
 w8a8 multiplies integers of 8 bits; fp8, fp8-static and fp8-block multiply 8-bit floats, with scales for rows, one scale
-for all runs, or scales for blocks of 128. Weights are rounded to the nearest numbers. The example inputs also give the
-scales of fp8-static and of what convolutions read in w8a8, so use inputs as the model gets them.
+for all runs, or scales for blocks of 128; fp8-static-attention also rounds q, k and v of attention. Weights are rounded
+to the nearest numbers. The example inputs also give the scales of fp8-static and of what convolutions read in w8a8, so
+use inputs as the model gets them.
 """
 
 
@@ -36,7 +37,7 @@ def add(subparsers: Any) -> None:
         formatter_class=EXAMPLE_ONLY,
     )
     p.add_argument("source", metavar="MODEL", help="FILE.pt2, or FILE.py:FUNCTION, as for ait import")
-    recipes = "w8a8, w8a16, w4a16, fp8, fp8-static or fp8-block (default: w8a16)"
+    recipes = "w8a8, w8a16, w4a16, fp8, fp8-static, fp8-static-attention or fp8-block (default: w8a16)"
     p.add_argument("--recipe", default="w8a16", help=recipes)
     p.add_argument(
         "--leave-out",
