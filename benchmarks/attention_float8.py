@@ -97,12 +97,15 @@ SHAPES = (
 )
 
 
-def cases(tiles: bool) -> Iterator[Shape]:
+def cases(every: bool) -> Iterator[Shape]:
+    """Each shape on the first tile, or on each tile, and on two with a step more in flight."""
     for shape in SHAPES:
-        if not tiles:
+        if not every:
             yield shape
         elif shape.to == "f16":
-            yield from (replace(shape, tile=tile) for tile in FLOAT8_TILES[shape.size])
+            tiles = FLOAT8_TILES[shape.size]
+            deeper = [replace(tile, stages=3) for tile in tiles[:2]]
+            yield from (replace(shape, tile=tile) for tile in (*tiles, *deeper))
 
 
 def compiled(shape: Shape, element: str, workdir: Path) -> Path:
