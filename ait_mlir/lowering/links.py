@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.collective import (
     AllToAllOp,
     BroadcastOp,
     CollectiveOp,
+    ReducedNormOp,
     ReduceScatterOp,
 )
 from ait_mlir.dialects.ait.types import tensor_type
@@ -51,6 +52,7 @@ DEFAULT = Cluster(8, NVLINK, NETWORK)
 
 _SHARES: dict[type[CollectiveOp], float] = {
     AllReduceOp: 2,
+    ReducedNormOp: 2,
     AllGatherOp: 1,
     ReduceScatterOp: 1,
     AllToAllOp: 1,

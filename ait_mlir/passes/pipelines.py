@@ -298,6 +298,7 @@ PASSES: dict[str, Pass | Patterns] = table(
         Pass("group-norms", "passes.group_norms", "GroupNormsPass", optimizes=True),
         Pass("group-embeddings", "passes.group_embeddings", "GroupEmbeddingsPass", optimizes=True),
         Pass("order-scatters", "passes.order_scatters", "OrderScattersPass", optimizes=True),
+        Pass("join-norms", "passes.join_norms", "JoinNormsPass", optimizes=True),
         Patterns(
             "process-singleton-elementwise",
             "Make a fused_elementwise of each elementwise operation by itself.",
@@ -340,8 +341,9 @@ def patterns_of(name: str) -> PatternSet:
 @dataclass(frozen=True)
 class Phase(Row):
     """A state of a module between import and artifact, and the passes that lead to it from the previous phase. `{card}`
-    stands for the options of the target, `{order}` for these and whether floats are added in order, `{target}` for the
-    options of target and selection, `{streams}` for those of streams."""
+    stands for the options of the target, `{order}` for these and whether floats are added in order, `{peers}` for these
+    and whether cards write into each other's memory, `{target}` for the options of target and selection, `{streams}`
+    for those of streams."""
 
     passes: tuple[str, ...] = ()
 
@@ -402,6 +404,7 @@ PHASE_TABLE: dict[str, Phase] = table(
                 "group-norms{{{card}}}",
                 "group-embeddings{{{card}}}",
                 "order-scatters{{{order}}}",
+                "join-norms{{{peers}}}",
                 "select{{{target}}}",
             ),
         ),
@@ -474,5 +477,6 @@ def passes_between(
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     steps = [step for step in steps if _name(step) not in without]
     order = card + " deterministic=false" * ("deterministic=false" in selection.split())
-    parts = {"card": card, "order": order, "target": options, "streams": limit}
+    peers = card + " peer-memory=true" * ("peer-memory=true" in selection.split())
+    parts = {"card": card, "order": order, "peers": peers, "target": options, "streams": limit}
     return ",".join(step.format(**parts).removesuffix("{}") for step in steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -12,9 +13,11 @@ from ait_mlir.dialects.ait.collective import (
     AllSliceOp,
     AllToAllOp,
     BroadcastOp,
+    ReducedNormOp,
     ReduceScatterOp,
 )
-from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, reference
+from ait_mlir.reference.core import Array, Arrays, Evaluation, EvaluationError, Members, reference
+from ait_mlir.reference.norm import layer_norm, rms_norm
 
 _COMBINE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -31,32 +34,57 @@ def parts(array: Array, count: int, axis: int) -> Arrays:
     return np.split(array, count, axis)
 
 
+
+
+def alike(result: Array, members: Members) -> Members:
+    """One result on each member."""
+    return [[result]] * len(members)
+
+
+def only(members: Members) -> Arrays:
+    """The one operand of each member."""
+    return [array for (array,) in members]
+
+
 @reference(AllReduceOp)
-def _(op: AllReduceOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return [combined(op.kind.data, arrays)] * len(arrays)
+def _(op: AllReduceOp, members: Members, ev: Evaluation) -> Members:
+    return alike(combined(op.kind.data, only(members)), members)
 
 
 @reference(AllGatherOp)
-def _(op: AllGatherOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return [np.concatenate(arrays, op.dim.value.data)] * len(arrays)
+def _(op: AllGatherOp, members: Members, ev: Evaluation) -> Members:
+    return alike(np.concatenate(only(members), op.dim.value.data), members)
 
 
 @reference(ReduceScatterOp)
-def _(op: ReduceScatterOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return parts(combined(op.kind.data, arrays), len(arrays), op.dim.value.data)
+def _(op: ReduceScatterOp, members: Members, ev: Evaluation) -> Members:
+    return [[part] for part in parts(combined(op.kind.data, only(members)), len(members), op.dim.value.data)]
 
 
 @reference(AllToAllOp)
-def _(op: AllToAllOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    sent = [parts(array, len(arrays), op.split.value.data) for array in arrays]
-    return [np.concatenate([pieces[i] for pieces in sent], op.concat.value.data) for i in range(len(arrays))]
+def _(op: AllToAllOp, members: Members, ev: Evaluation) -> Members:
+    sent = [parts(array, len(members), op.split.value.data) for array in only(members)]
+    return [[np.concatenate([pieces[i] for pieces in sent], op.concat.value.data)] for i in range(len(members))]
 
 
 @reference(BroadcastOp)
-def _(op: BroadcastOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return [arrays[op.root.value.data]] * len(arrays)
+def _(op: BroadcastOp, members: Members, ev: Evaluation) -> Members:
+    return alike(only(members)[op.root.value.data], members)
 
 
 @reference(AllSliceOp)
-def _(op: AllSliceOp, arrays: Arrays, ev: Evaluation) -> Arrays:
-    return [parts(array, len(arrays), op.dim.value.data)[i] for i, array in enumerate(arrays)]
+def _(op: AllSliceOp, members: Members, ev: Evaluation) -> Members:
+    return [[parts(x, len(members), op.dim.value.data)[i]] for i, x in enumerate(only(members))]
+
+
+@reference(ReducedNormOp)
+def _(op: ReducedNormOp, members: Members, ev: Evaluation) -> Members:
+    reduced = combined("sum", [operands[0] for operands in members])
+    results: list[Sequence[Array]] = []
+    for operands in members:
+        of = dict(zip(op.operands, operands, strict=True))
+        total = reduced + of[op.residual]
+        y = (rms_norm if op.centred is None else layer_norm)(total, op.trailing.value.data, ev.number(op.eps))
+        y = y if op.scale is None else y * of[op.scale]
+        results.append([y if op.bias is None else y + of[op.bias], total])
+    return results

@@ -32,6 +32,11 @@ DType: TypeAlias = np.dtype[Any]
 OpT = TypeVar("OpT", bound=Operation)
 RuleOf: TypeAlias = "Callable[[OpT, Arrays, Evaluation], Arrays]"
 Rule: TypeAlias = "RuleOf[Operation]"
+Members: TypeAlias = Sequence[Arrays]
+"""The operands, or the results, of each member of a group of ranks."""
+RuleOfMembers: TypeAlias = "Callable[[OpT, Members, Evaluation], Members]"
+"""The rule of a collective."""
+RuleT = TypeVar("RuleT", bound=Callable[..., Any])
 
 
 class EvaluationError(Exception):
@@ -115,13 +120,14 @@ RULES: dict[str, Rule] = {}
 """The semantics of each op, by op name."""
 
 
-def reference(*op_classes: type[OpT]) -> Callable[[RuleOf[OpT]], RuleOf[OpT]]:
-    """Register a function as the semantics of ops of these classes; `ValueError` if an op has semantics already.
+def reference(*op_classes: type[OpT]) -> Callable[[RuleT], RuleT]:
+    """Register a function as the semantics of ops of these classes, a `RuleOf` or, for collectives, a `RuleOfMembers`;
+    `ValueError` if an op has semantics already.
 
     `ait_mlir/families.py` lists the registered families.
     """
 
-    def register(rule: RuleOf[OpT]) -> RuleOf[OpT]:
+    def register(rule: RuleT) -> RuleT:
         for name in (op_class.name for op_class in op_classes):
             if name in RULES:
                 raise ValueError(f"{name} has two meanings, in {_place(RULES[name])} and {_place(rule)}; remove one")
@@ -257,7 +263,7 @@ def run_together(
 ) -> list[tuple[Array, ...]]:
     """Evaluate ops in order, each on all ranks before the next one; return each rank's operands of the terminator.
 
-    The rule of a collective gets the operands of all members of a group and returns their results.
+    The rule of a collective gets the operands of each member of a group and returns the results of each.
     """
     ops = list(ops)
     uses = Counter(operand for op in ops for operand in op.operands)
@@ -293,8 +299,8 @@ def meet(runs: Sequence[Evaluation], op: Collective, arrays: Sequence[Sequence[A
     results: list[list[Array]] = []
     for rank, run in enumerate(runs):
         group = mesh.group(rank, op.group_axes())
-        found = RULES[op.name](op, [arrays[member][0] for member in group], run)
-        results.append(run.results_of(op, [found[group.index(rank)]]))
+        found = cast("RuleOfMembers[Operation]", RULES[op.name])(op, [arrays[member] for member in group], run)
+        results.append(run.results_of(op, found[group.index(rank)]))
     return results
 
 

@@ -125,6 +125,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         " ait.yield %t, %t : S, S } : 64 x 64 x T; b x 64 x T; s x b x 64 x T -> b x 64 x T; s x b x 64 x T",
     ),
     "reduce": ("sum %a dims [1] : b x s x T -> b x T", "max %a dims [1] : b x s x T -> b x T"),
+    "reduced_norm": (
+        '%a add %b scale %c axes 1 eps 1e-05 over ["tp"] of <["tp"=2]> : '
+        "b x 64 x T; b x 64 x T; 64 x T -> b x 64 x T; b x 64 x T",
+    ),
     "reduce_scatter": ('sum %a dim 1 over ["tp"] of <["tp"=2]> : b x 24 x T -> b x 12 x T',),
     "reshape": ("%a : b x s x 8 x T -> b x (8*s) x T",),
     "quantize": (

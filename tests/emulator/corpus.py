@@ -47,9 +47,11 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
     "cuda": {
         "gemm_mfma_kernel": "HIP only",
         "all_reduce_peers_kernel": "in test_peers.py",
+        "reduced_norm_peers_kernel": "in test_peers.py",
     },
     "rocm": {
         "all_reduce_peers_kernel": "CUDA only",
+        "reduced_norm_peers_kernel": "CUDA only",
         "align_rows_kernel": "CUDA only",
         "attention_hopper_kernel": "CUDA only",
         "attention_mma_kernel": "CUDA only",

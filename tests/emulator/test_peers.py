@@ -7,11 +7,13 @@ of all members' steps.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ait_mlir.reference.norm import layer_norm, rms_norm
 from tests.emulator.library import EmulatedLibrary
 from tests.kernels.harness import PRELUDE
 
@@ -35,10 +37,29 @@ extern "C" int32_t {join}_{name}(const ait_peer_memory_v1* memory, int64_t count
 """
 
 
+NORMS = {"rms": ("f16", 4096, "false"), "layer": ("f32", 4100, "true"), "small": ("f16", 24, "true")}
+"""Element type, elements of a row, and whether the mean becomes 0."""
+
+
+def norm_function(norm: str) -> str:
+    name, length, centred = NORMS[norm]
+    t = TYPES[name][0]
+    pointers = [f"static_cast<const {t}*>({n})" for n in ("x", "r", "g", "b")]
+    return f"""
+extern "C" int32_t {norm}(const ait_peer_memory_v1* memory, int64_t rows, const void* x, const void* r, const void* g, const void* b,
+                          void* y, void* sum, char* message) {{
+  const ait_host_v1 host = {{message, test_fail}};
+  return ait::gpu::launch_reduced_norm<{length}, {centred}>(ait::Context{{nullptr, &host}}, *memory, rows, {", ".join(pointers)}, 1e-5,
+                                                           static_cast<{t}*>(y), static_cast<{t}*>(sum));
+}}
+"""
+
+
 SOURCE = (
     PRELUDE
     + '#include "ait/kernels/gpu/peers.cuh"\n'
     + "".join(function(join, name) for join in JOINS for name in TYPES)
+    + "".join(map(norm_function, NORMS))
 )
 
 
@@ -83,22 +104,20 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> EmulatedLibrary:
     return EmulatedLibrary([], tmp_path_factory.mktemp("peers"), "cuda", sources={"peers.cc": SOURCE})
 
 
-def launch(library: EmulatedLibrary, name: str, group: Group, place: int, x: Any, y: Any) -> str:
-    """Run a member; why it failed, or an empty text."""
+def launch(
+    library: EmulatedLibrary, name: str, group: Group, place: int, size: int, ins: Sequence[Any], outs: Sequence[Any]
+) -> str:
+    """Run a member on operands, of which None are null; why it failed, or an empty text."""
     library.use()
     library.forget_buffers()
     for i, room in enumerate(group.rooms):
         library.buffer(room.ctypes.data, room.nbytes, "updated", i)
-    library.buffer(x.ctypes.data, x.nbytes, "operand", MOST)
-    library.buffer(y.ctypes.data, y.nbytes, "result", MOST + 1)
+    for i, array in enumerate((*ins, *outs), MOST):
+        if array is not None:
+            library.buffer(array.ctypes.data, array.nbytes, "result" if i >= MOST + len(ins) else "operand", i)
     message = ctypes.create_string_buffer(512)
-    status = library.lib[name](
-        ctypes.byref(group.memory(place)),
-        ctypes.c_int64(x.size),
-        ctypes.c_void_p(x.ctypes.data),
-        ctypes.c_void_p(y.ctypes.data),
-        message,
-    )
+    places = [ctypes.c_void_p(None if array is None else array.ctypes.data) for array in (*ins, *outs)]
+    status = library.lib[name](ctypes.byref(group.memory(place)), ctypes.c_int64(size), *places, message)
     library.note_executed()  # so that it is not among the kernels of the next test
     return message.value.decode() if status else ""
 
@@ -130,7 +149,7 @@ def test_shares_are_sent_and_joined_in_the_order_of_members(
             group.sent(place, turn, member, shares[member])[:] = shares[member]
             group.arrived(place, member)[:] = turn + (member % 2)  # some have begun the next launch
         y = np.zeros(count, dtype)
-        assert not launch(library, f"{join}_{name}", group, place, shares[place], y)
+        assert not launch(library, f"{join}_{name}", group, place, count, [shares[place]], [y])
         total = shares[0].astype(np.float32 if name == "f16" else dtype)
         for share in shares[1:]:
             total = JOINS[join](total, share.astype(total.dtype))
@@ -149,7 +168,7 @@ def test_many_chunks_for_few_blocks(library: EmulatedLibrary) -> None:
     group.sent(0, 1, 1, shares[1])[:] = shares[1]
     group.arrived(0, 1)[:] = 1
     y = np.zeros(count, np.float32)
-    assert not launch(library, "Sum_f32", group, 0, shares[0], y)
+    assert not launch(library, "Sum_f32", group, 0, count, [shares[0]], [y])
     np.testing.assert_array_equal(y, shares[0] + shares[1])
     assert group.arrived(1, 0).tolist() == [1] * BLOCKS
 
@@ -157,5 +176,43 @@ def test_many_chunks_for_few_blocks(library: EmulatedLibrary) -> None:
 def test_a_member_waits_for_each_block_of_the_others(library: EmulatedLibrary) -> None:
     group, x = Group(2), np.ones(5000, np.float32)
     group.arrived(0, 1)[:] = [1, 0] * (BLOCKS // 2)
-    said = launch(library, "Sum_f32", group, 0, x, np.zeros_like(x))
+    said = launch(library, "Sum_f32", group, 0, x.size, [x], [np.zeros_like(x)])
     assert "waits for member 1, which has not written launch 1" in said
+
+
+@pytest.mark.parametrize(
+    ("norm", "members", "place", "rows", "has_scale", "has_bias"),
+    [
+        ("rms", 2, 0, 1, True, False),
+        ("rms", 3, 2, 3, False, False),
+        ("layer", 2, 1, 2, True, True),
+        ("small", 8, 3, BLOCKS + 5, True, True),
+    ],
+)
+def test_a_residual_is_added_and_the_sum_is_normalised(
+    library: EmulatedLibrary, norm: str, members: int, place: int, rows: int, has_scale: bool, has_bias: bool
+) -> None:
+    name, length, centred = NORMS[norm]
+    dtype, count = TYPES[name][1], rows * length
+    group, rng = Group(members, 4 * count), np.random.default_rng(rows)
+    shares = [values(name, count, rng) for _ in range(members)]
+    residual = values(name, count, rng) + dtype(3)
+    scale = values(name, length, rng) if has_scale else None
+    bias = values(name, length, rng) if has_bias else None
+    for member in set(range(members)) - {place}:
+        group.sent(place, 1, member, shares[member])[:] = shares[member]
+        group.arrived(place, member)[:] = 1
+    y, total = np.zeros(count, dtype), np.zeros(count, dtype)
+    assert not launch(library, norm, group, place, rows, [shares[place], residual, scale, bias], [y, total])
+    added = np.zeros(count, np.float32)
+    for part in (*shares, residual):
+        added = added + part.astype(np.float32)
+    np.testing.assert_array_equal(total, added.astype(dtype))
+    normalise, ulp = layer_norm if centred == "true" else rms_norm, np.finfo(dtype).eps
+    want = normalise(added.astype(np.float64).reshape(rows, length), 1, 1e-5)
+    want = (want if scale is None else want * scale) + (0 if bias is None else bias)
+    np.testing.assert_allclose(y.reshape(rows, length), want, rtol=4 * ulp, atol=8 * ulp)
+    for member in set(range(members)) - {place}:
+        np.testing.assert_array_equal(group.sent(member, 1, place, y), shares[place])
+        assert group.arrived(member, place).tolist() == [1] * min(rows, BLOCKS) + [0] * (BLOCKS - min(rows, BLOCKS))
+    assert group.counts(place) == [1, 0]

@@ -86,6 +86,37 @@ def test_all_reduces_through_memory_of_the_other_card(
     assert "use NCCL" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("mode", ["plain", "graphs"])
+@pytest.mark.parametrize("rows", [1, 4, 131, 2049])
+@pytest.mark.parametrize("norm", ["rms_norm", "layer_norm"])
+def test_norms_of_sums_through_memory_of_the_other_card(norm: str, rows: int, mode: str, tmp_path: Path) -> None:
+    """The kernel, and for the most rows, for which the memory has no room, NCCL and the kernel of norms."""
+    t = "!ait.tensor<rows x 4096 x f16>"
+    text = f"""
+ait.graph @norms(%x: {t}, %r: {t}) dims {{rows = 1 to 4096 hints [4]}}
+    ranks {{mesh = #sdy.mesh<["tp"=2]>, inputs = {{x = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}}} {{
+  %g = ait.param "g" : !ait.tensor<4096 x f16>
+  %0 = ait.all_reduce sum %x over ["tp"] {M} : {t}
+  %1 = ait.add %0, %r : {t}
+  %2 = ait.{norm} %1 scale %g axes 1 eps 1e-05 : {t}
+  %3 = ait.all_reduce sum %2 over ["tp"] {M} : {t}
+  %4 = ait.add %3, %1 : {t}
+  %5 = ait.{norm} %4 scale %g axes 1 eps 1e-05 : {t}
+  ait.output "y" %5 : {t}
+}}"""
+    rng = np.random.default_rng(0)
+    weights = {"g": (1 + 0.1 * rng.standard_normal(4096)).astype(np.float16)}
+    x = rng.standard_normal((2 * rows, 4096)).astype(np.float16)
+    r = rng.standard_normal((rows, 4096)).astype(np.float16)
+    module = parse_text(context(), text)
+    compile_module(module, PEERS, output=tmp_path / "norms.ait", constants=weights)
+    np.savez(tmp_path / "norms.ait.npz", x=x, r=r)
+    assert not started(2, mode, tmp_path, "norms.ait")
+    first, second = outputs(tmp_path, "norms.ait")
+    assert first.tobytes() == second.tobytes()
+    np.testing.assert_allclose(first, exact(text, {"x": x, "r": r}, weights, {"rows": rows}), rtol=4e-3, atol=4e-3)
+
+
 @pytest.mark.parametrize("peers", [False, True])
 @pytest.mark.parametrize("mode", ["plain", "graphs"])
 def test_a_transformer_block(mode: str, peers: bool, tmp_path: Path) -> None:

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i1
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i1
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes
-from ait_mlir.dialects.ait.syntax import INT, Kind, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.bits import known_number
+from ait_mlir.dialects.ait.dtypes import is_float
+from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Kind, Operand, Operands, Prop, Syntax, Word
 from ait_mlir.dialects.ait.traits import Collective, Cost, ReadsAll
-from ait_mlir.dialects.ait.types import Shape, TensorType, scope_of, shape_text
+from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dialects.sdy import Mesh, MeshAttr, parse_axis, parse_mesh
 from ait_mlir.dims import Expr
 
@@ -245,4 +255,67 @@ class AllSliceOp(CollectiveOp):
         return [self.parted(t, self.axis_of(t, "dim"))]
 
 
-OPS = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp)
+@irdl_op_definition
+class ReducedNormOp(ReadsAll, CollectiveOp):
+    """The sum of the operands of all members and of a residual, normalised over its trailing `axes` dims, and the sum.
+
+    The norm is that of `ait.rms_norm`, with `centred` that of `ait.layer_norm`. Each member adds its own residual. The
+    pass `join-norms` makes this op of an all-reduce, an addition and a norm.
+
+    ```mlir
+    %y, %sum = ait.reduced_norm %x add %r scale %g axes 1 eps 1e-05 over ["tp"] of <["tp"=2]>
+        : !ait.tensor<batch x 768 x f16>, !ait.tensor<batch x 768 x f16>
+    ```
+    """
+
+    name = "ait.reduced_norm"
+    SYNTAX: ClassVar[Syntax] = (
+        Operand("input"),
+        Operand("residual", "add"),
+        Operand("scale", "scale", optional=True),
+        Operand("bias", "bias", optional=True),
+        Prop("trailing", INT, "axes"),
+        Prop("eps", NUMBER),
+        Flag("centred"),
+        *OVER,
+    )
+    SEGMENTED: ClassVar[bool] = True
+    WORK: ClassVar[int] = 8
+
+    input = operand_def(TensorType)
+    residual = operand_def(TensorType)
+    scale = opt_operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    trailing = prop_def(IntegerAttr)
+    eps = prop_def(FloatAttr | ShapeAttr)
+    centred = opt_prop_def(UnitAttr)
+    output = result_def(TensorType)
+    sum = result_def(TensorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def infer_result_types(self) -> ResultTypes:
+        t, scope = self.piece_type(), scope_of(self)
+        trailing = self.trailing.value.data
+        if not 1 <= trailing <= t.rank:
+            raise self.fail(f"axes is {trailing}, expected 1 to {t.rank} for shape {shape_text(t.dims)}")
+        if not is_float(t.element_type):
+            raise self.fail(f"needs a floating-point type, got {t.element_type}")
+        if (eps := known_number(self.eps)) is not None and not eps >= 0:
+            raise self.fail(f"eps must not be negative, got {eps}")
+        row = t.dims[t.rank - trailing :]
+        for what, value, dims in (
+            ("the residual", self.residual, t.dims),
+            ("scale", self.scale, row),
+            ("bias", self.bias, row),
+        ):
+            if value is None:
+                continue
+            v = self.expect_tensor(value, what)
+            if len(v.dims) != len(dims) or not all(scope.equal(x, y) for x, y in zip(v.dims, dims, strict=True)):
+                raise self.fail(f"{what} has shape {shape_text(v.dims)}, expected {shape_text(dims)}")
+            if v.element_type != t.element_type:
+                raise self.fail(f"{what} has element type {v.element_type}, but the input has {t.element_type}")
+        return [t, t]
+
+
+OPS = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp, ReducedNormOp)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from typing import ClassVar
 
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute
 
 from ait_mlir.dialects.ait.collective import (
@@ -15,6 +16,7 @@ from ait_mlir.dialects.ait.collective import (
     AllToAllOp,
     BroadcastOp,
     CollectiveOp,
+    ReducedNormOp,
     ReduceScatterOp,
 )
 from ait_mlir.dialects.ait.dtypes import BY_IR, compute_type
@@ -26,6 +28,8 @@ from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Tar
 from ait_mlir.lowering.kernels.calls import CollectiveCall, arguments, call_service
 from ait_mlir.lowering.links import MOST_PEERS, PEER_BYTES, collective_seconds, peer_seconds, whole_bytes
 
+PLAIN = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp)
+"""Collectives with one operand."""
 JOINS = {"sum": "ait::Sum", "prod": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
 """The classes of `ait/kernels/reduction.h`."""
 ADDED = ("f16", "bf16", "f32", "f64", "i8", "i32", "i64", "ui8")
@@ -36,7 +40,7 @@ class CollectiveKernel(Kernel[CollectiveOp]):
     """Any collective on row-major tensors."""
 
     name = "collective"
-    ops: ClassVar = (CollectiveOp,)
+    ops: ClassVar = PLAIN
     row_major = True
     alone = True
 
@@ -90,7 +94,7 @@ class LibraryCollective(Kernel[CollectiveOp]):
 
     provider = "nccl"
     name = "collective"
-    ops: ClassVar = (CollectiveOp,)
+    ops: ClassVar = PLAIN
     row_major = True
     alone = True
     gpu_only = True
@@ -141,9 +145,7 @@ class PeerAllReduce(Kernel[AllReduceOp]):
         return False  # one process cannot time it
 
     def seconds(self, op: AllReduceOp, target: Target) -> float:
-        whole = whole_bytes(op, estimate_env(scope_of(op)))
-        by_library = collective_seconds(op, whole)
-        return peer_seconds(op.members(), whole) if whole * op.members() <= PEER_BYTES else 1.01 * by_library
+        return _peer_seconds(op)
 
     def emit(self, launch: Launch[AllReduceOp]) -> Emission:
         x, y = launch.ins[0], launch.outs[0]
@@ -154,7 +156,73 @@ class PeerAllReduce(Kernel[AllReduceOp]):
         return Emission((launch.header("peers"), "ait/types.h"), "", "\n".join(lines))
 
 
-def _library_call(launch: Launch[CollectiveOp] | Launch[AllReduceOp]) -> tuple[CollectiveCall, str]:
+class PeerNorm(Kernel[ReducedNormOp]):
+    """A sum over CUDA cards that write into each other's memory, a residual and a norm, in one launch.
+
+    Where the memory has no room or cards do not reach each other, it calls NCCL, and then the kernel of norms.
+    """
+
+    provider = "peers"
+    name = "reduced_norm"
+    ops: ClassVar = (ReducedNormOp,)
+    row_major = True
+    alone = True
+    gpu_only = True
+
+    def matches(self, op: ReducedNormOp, target: Target) -> bool:
+        return joins_norms(op, target)
+
+    def suits(self, op: ReducedNormOp) -> bool:
+        return False  # one process cannot time it
+
+    def seconds(self, op: ReducedNormOp, target: Target) -> float:
+        return _peer_seconds(op) + super().seconds(op, target) - target.launch_seconds
+
+    def workspace(self, op: ReducedNormOp, config: Config) -> Expr:
+        return tensor_type(op.input).byte_size()
+
+    def emit(self, launch: Launch[ReducedNormOp]) -> Emission:
+        op, t = launch.op, launch.ins[0].type
+        call, before = _library_call(launch)
+        names = [arg.name for arg in launch.ins[2:]]
+        null = f"static_cast<const {element_type(t.element_type)}*>(nullptr)"
+        scale = names.pop(0) if op.scale is not None else null
+        bias = names.pop(0) if op.bias is not None else null
+        trailing = op.trailing.value.data
+        length = product(t.dims[len(t.dims) - trailing :]).as_int()
+        rows = launch.cpp(product(t.dims[: len(t.dims) - trailing]))
+        centred = "true" if op.centred is not None else "false"
+        factors = f"{scale}, {bias}, {launch.number(op.eps, f64)}"
+        tensors = f"{launch.ins[0].name}, {launch.ins[1].name}, {factors}, {launch.outs[0].name}, {launch.outs[1].name}"
+        run = f"return ait::gpu::reduced_norm_peers<{length}, {centred}>(ctx, args, {rows}, {tensors}, workspace);\n"
+        return Emission((launch.header("peers"), "ait/types.h"), "", "\n".join([before, *arguments(call, launch), run]))
+
+
+MOST_OF_ROW = 2048
+"""The most chunks of 16 bytes of a row that a block holds."""
+
+
+def joins_norms(op: ReducedNormOp, target: Target) -> bool:
+    """Whether the kernel of sums and norms in one launch can run an op: rows have one length, in whole chunks of 16
+    bytes, and a block holds one."""
+    t = tensor_type(op.input)
+    length = product(t.dims[t.rank - op.trailing.value.data :]).as_int()
+    if target.kind != "cuda" or not target.peer_memory or op.members() > MOST_PEERS or length is None:
+        return False
+    row = length * element_bytes(t)
+    return str(t.element_type) in ("f16", "bf16", "f32") and row % 16 == 0 and 0 < row <= 16 * MOST_OF_ROW
+
+
+def _peer_seconds(op: AllReduceOp | ReducedNormOp) -> float:
+    """The estimated seconds of the exchange: by NCCL, and a bit more, for tensors that the memory has no room for."""
+    whole = whole_bytes(op, estimate_env(scope_of(op)))
+    has_room = whole * op.members() <= PEER_BYTES
+    return peer_seconds(op.members(), whole) if has_room else 1.01 * collective_seconds(op, whole)
+
+
+def _library_call(
+    launch: Launch[CollectiveOp] | Launch[AllReduceOp] | Launch[ReducedNormOp],
+) -> tuple[CollectiveCall, str]:
     """The call of the library, and the statements that it refers to."""
     op, x, y = launch.op, launch.ins[0], launch.outs[0]
     t, result = x.type, y.type
@@ -172,10 +240,11 @@ def _library_call(launch: Launch[CollectiveOp] | Launch[AllReduceOp]) -> tuple[C
         case _:
             pass
     sizes, steps = _sizes_and_steps(op)
+    joins = "AIT_JOIN_SUM" if isinstance(op, ReducedNormOp) else None
     call = CollectiveCall(
         group=f"{{{op.ranks().size}, {len(sizes)}, sizes, steps}}",
-        kind=f"AIT_{op.name.removeprefix('ait.').upper()}",
-        join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else None,
+        kind="AIT_ALL_REDUCE" if joins else f"AIT_{op.name.removeprefix('ait.').upper()}",
+        join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else joins,
         dtype=BY_IR[t.element_type].enumerator,
         root=op.root.value.data if isinstance(op, BroadcastOp) else 0,
         rows=rows,
@@ -183,7 +252,7 @@ def _library_call(launch: Launch[CollectiveOp] | Launch[AllReduceOp]) -> tuple[C
         out_rows=out[0],
         out_count=out[1],
         data=x.name,
-        result=y.name,
+        result="workspace" if joins else y.name,
         workspace="workspace",
         key=_key(op),
     )
@@ -224,4 +293,4 @@ def _group(op: CollectiveOp) -> str:
     return f"Group<{len(sizes)}>{{{fields}}}"
 
 
-KERNELS = (CollectiveKernel(), PeerAllReduce(), LibraryCollective())
+KERNELS = (CollectiveKernel(), PeerAllReduce(), PeerNorm(), LibraryCollective())

@@ -43,3 +43,14 @@ ait.graph @fusion(%x: !ait.tensor<4 x 8 x f32> {sdy.sharding = #sdy.sharding<@me
   %4 = ait.add %3, %2 : !ait.tensor<4 x 8 x f32>
   ait.output "y" %4 : !ait.tensor<4 x 8 x f32>
 }
+
+// CHECK-LABEL: ait.graph @norms
+ait.graph @norms(%x: !ait.tensor<b x 8 x f16>, %r: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} ranks {mesh = #sdy.mesh<["dp"=2, "tp"=2]>} {
+  %g = ait.param "g" : !ait.tensor<8 x f16>
+  // CHECK: %y, %s = ait.reduced_norm %x add %r scale %g bias %g axes 1 eps 1e-05 centred over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f16>
+  %y, %s = ait.reduced_norm %x add %r scale %g bias %g axes 1 eps 1e-05 centred over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f16>
+  // CHECK-NEXT: %z, %t = ait.reduced_norm %y add %s axes 2 eps 0.0 over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f16>
+  %z, %t = ait.reduced_norm %y add %s axes 2 eps 0.0 over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x f16>, !ait.tensor<b x 8 x f16>
+  ait.output "z" %z : !ait.tensor<b x 8 x f16>
+  ait.output "t" %t : !ait.tensor<b x 8 x f16>
+}

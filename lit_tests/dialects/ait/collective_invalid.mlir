@@ -174,3 +174,45 @@ ait.graph @steps(%x: !ait.tensor<4 x 8 x f32>, %h: !ait.tensor<8 x f32>) {
     ait.yield %n, %n : !ait.tensor<8 x f32>, !ait.tensor<8 x f32>
   } : !ait.tensor<8 x f32>, !ait.tensor<4 x 8 x f32>
 }
+
+// -----
+
+ait.graph @norm_axes(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.reduced_norm: axes is 3, expected 1 to 2 for shape [4, 8]}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 3 eps 1e-05 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @norm_type(%x: !ait.tensor<4 x 8 x i32>, %r: !ait.tensor<4 x 8 x i32>, %g: !ait.tensor<8 x i32>) {
+  // expected-error @below {{ait.reduced_norm: needs a floating-point type, got i32}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 1 eps 1e-05 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x i32>, !ait.tensor<4 x 8 x i32>
+}
+
+// -----
+
+ait.graph @norm_eps(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.reduced_norm: eps must not be negative, got -1.0}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 1 eps -1.0 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @norm_residual(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<1 x 8 x f16>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.reduced_norm: the residual has shape [1, 8], expected [4, 8]}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 1 eps 1e-05 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @norm_residual_type(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<4 x 8 x f32>, %g: !ait.tensor<8 x f16>) {
+  // expected-error @below {{ait.reduced_norm: the residual has element type f32, but the input has f16}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 1 eps 1e-05 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}
+
+// -----
+
+ait.graph @norm_scale(%x: !ait.tensor<4 x 8 x f16>, %r: !ait.tensor<4 x 8 x f16>, %g: !ait.tensor<4 x f16>) {
+  // expected-error @below {{ait.reduced_norm: scale has shape [4], expected [8]}}
+  %y, %s = ait.reduced_norm %x add %r scale %g axes 1 eps 1e-05 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f16>, !ait.tensor<4 x 8 x f16>
+}

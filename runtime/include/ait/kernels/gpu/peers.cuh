@@ -192,5 +192,154 @@ int32_t all_reduce_peers(const Context& ctx, const ait_collective_v1& args, cons
   return call_service(ctx, &ait_peers_service_v1::close, sent);
 }
 
+namespace detail {
+/// s = the parts in order, and the stored sum.
+struct AddTwo {
+  template <class C>
+  static AIT_FN void apply(C a, C b, C& normalised, C& sum) {
+    normalised = sum = a + b;
+  }
+};
+
+/// Chunks of 16 bytes of a row that a thread of a block holds, and the threads.
+template <int kChunks>
+inline constexpr int kPeerItems = (kChunks + 1023) / 1024;
+template <int kChunks>
+inline constexpr int kPeerRowThreads = whole_warps((kChunks + kPeerItems<kChunks> - 1) / kPeerItems<kChunks>);
+}  // namespace detail
+
+/// @brief sum = the operands x of all members, added, and the residual; y = the norm of sum. A block has a row at a time, of `kLength` elements.
+template <int kLength, bool kCentred, class T>
+__global__ void __launch_bounds__((detail::kPeerRowThreads<kLength * static_cast<int>(sizeof(T)) / 16>))
+    reduced_norm_peers_kernel(ait_peer_memory_v1 memory, int64_t rows, const T* x, const T* residual, const T* scale, const T* bias, double eps, T* y,
+                              T* sum) {
+  using C = compute_t<T>;
+  constexpr int kVec = 16 / sizeof(T), kChunks = kLength / kVec, kItems = detail::kPeerItems<kChunks>;
+  constexpr int kThreads = detail::kPeerRowThreads<kChunks>;
+  using Reducer = GroupReducer<C, kThreads>;
+  __shared__ C shared[Reducer::kShared];
+  Reducer reducer;
+  reducer.shared = shared;
+  wait_for_previous();
+  allow_next();
+  const detail::PeerLaunch peers(memory);
+  const auto place = [](int item) { return (item * kThreads + static_cast<int>(threadIdx.x)) * kVec; };
+  const auto read = [&](const T* from, T(&to)[kItems][kVec]) {
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      if (place(item) < kLength) detail::read_chunk<kVec>(from, place(item), kLength, to[item]);
+    }
+  };
+  T own[kItems][kVec], added[kItems][kVec], scales[kItems][kVec], biases[kItems][kVec];
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    read(x + row * kLength, own);
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      if (place(item) < kLength) detail::send_chunk<kVec>(peers, memory, row * kLength + place(item), own[item]);
+    }
+  }
+  peers.tell();
+  // What the first row needs is on its way while the block waits.
+  int64_t row = blockIdx.x;
+  if (rows > gridDim.x) read(x + row * kLength, own);  // else it is still here
+  read(residual + row * kLength, added);
+  if (scale != nullptr) read(scale, scales);
+  if (bias != nullptr) read(bias, biases);
+  peers.wait();
+  while (true) {
+    C values[kItems][kVec], moments[2] = {0, 0};
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      if (place(item) >= kLength) continue;
+      const int64_t first = row * kLength + place(item);
+      detail::join_chunks<Sum, C, kVec>(peers, memory, first, own[item], values[item]);
+      T stored[kVec];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        values[item][j] += convert<C>(added[item][j]);
+        stored[j] = convert<T>(values[item][j]);
+        moments[0] += kCentred ? values[item][j] : values[item][j] * values[item][j];
+      }
+      store_within<kVec>(sum + first, 0, kVec, stored);
+    }
+    C first_moment[1] = {moments[0]};
+    reducer.reduce(first_moment, Plus{});
+    C mean = 0, variance = first_moment[0] / C(kLength);
+    if constexpr (kCentred) {
+      mean = variance;
+      moments[0] = 0;
+#pragma unroll
+      for (int item = 0; item < kItems; ++item) {
+        if (place(item) >= kLength) continue;
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) {
+          const C difference = values[item][j] - mean;
+          moments[0] += difference;
+          moments[1] += difference * difference;
+        }
+      }
+      reducer.reduce(moments, Plus{});
+      const C shift = moments[0] / C(kLength);  // of the mean, which was rounded
+      variance = moments[1] / C(kLength) - shift * shift;
+      mean += shift;
+    }
+    const C inverse = ait::rsqrt(with_eps(variance < C(0) ? C(0) : variance, static_cast<C>(eps)));
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      if (place(item) >= kLength) continue;
+      T result[kVec];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        C normalised = (values[item][j] - mean) * inverse;
+        if (scale != nullptr) normalised *= convert<C>(scales[item][j]);
+        if (bias != nullptr) normalised += convert<C>(biases[item][j]);
+        result[j] = convert<T>(normalised);
+      }
+      store_within<kVec>(y + row * kLength + place(item), 0, kVec, result);
+    }
+    row += gridDim.x;
+    if (row >= rows) break;
+    read(x + row * kLength, own);
+    read(residual + row * kLength, added);
+  }
+  peers.end();
+}
+
+/// @brief Launches the kernel; the rooms have slots for all of x.
+template <int kLength, bool kCentred, class T>
+int32_t launch_reduced_norm(const Context& ctx, const ait_peer_memory_v1& memory, int64_t rows, const T* x, const T* residual, const T* scale,
+                            const T* bias, double eps, T* y, T* sum) {
+  LaunchConfig config;
+  config.block = dim3(detail::kPeerRowThreads<kLength * static_cast<int>(sizeof(T)) / 16>);
+  config.grid = dim3(static_cast<uint32_t>(rows < AIT_PEER_BLOCKS ? rows : AIT_PEER_BLOCKS));
+  config.dependent = true;
+  return launch(ctx, config, reduced_norm_peers_kernel<kLength, kCentred, T>, memory, rows, x, residual, scale, bias, eps, y, sum);
+}
+
+/// @brief A sum over all members, a residual and a norm; where the group has no memory, or too little, by the library and then by the kernel of norms.
+/// `workspace` has room for x.
+template <int kLength, bool kCentred, class T>
+int32_t reduced_norm_peers(const Context& ctx, const ait_collective_v1& args, int64_t rows, const T* x, const T* residual, const T* scale,
+                           const T* bias, double eps, T* y, T* sum, void* workspace) {
+  ait_peer_memory_v1 memory = {};
+  const ait_peers_v1 sent = {args.group, args.count * static_cast<int64_t>(sizeof(T)), args.key, &memory};
+  if (rows == 0) return 0;
+  if (const int32_t status = call_service(ctx, &ait_peers_service_v1::open, sent)) return status;
+  if (memory.members == 0) {
+    if (const int32_t status = library_collective(ctx, args)) return status;
+    const int64_t sizes[] = {rows, kLength}, strides[] = {kLength, 1};
+    const auto ins = pack(operand<Inner::unit>(static_cast<const T*>(workspace), strides), operand<Inner::unit>(residual, strides));
+    const auto outs = pack(operand<Inner::unit>(y, strides), operand<Inner::unit>(sum, strides));
+    constexpr int kStep = 16 / sizeof(T);
+    if constexpr (kCentred) {
+      return layer_norm<detail::AddTwo, 1, kLength, kLength, kStep, false>(ctx, sizes, ins, outs, scale, bias, eps);
+    } else {
+      return rms_norm<detail::AddTwo, 1, kLength, kLength, kStep, false>(ctx, sizes, ins, outs, scale, bias, eps);
+    }
+  }
+  if (const int32_t status = launch_reduced_norm<kLength, kCentred>(ctx, memory, rows, x, residual, scale, bias, eps, y, sum)) return status;
+  return call_service(ctx, &ait_peers_service_v1::close, sent);
+}
+
 }  // namespace ait::gpu
 #endif  // AIT_KERNELS_GPU_PEERS_CUH_
