@@ -31,15 +31,23 @@ class Link:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Cards in nodes of `node` cards each: the link inside of a node, and the one between nodes."""
+    """Cards in nodes of `node` cards each: the link inside of a node, and the one between nodes. `few` is how a library
+    sends few bytes inside of a node, where that is faster; each member beyond two takes `step` more seconds."""
 
     node: int
     inside: Link
     between: Link
+    few: Link | None = None
+    step: float = 0.0
 
 
-NVLINK = Link(417e9, 21e-6)
-"""Through 23 us at 0.5 MB and 25 us at 1 MB of an all-reduce of NCCL over six H100 or H200."""
+NVLINK = Link(292e9, 21e-6)
+"""Through 50 us at 8 MB and 78 us at 16 MB of an all-reduce of NCCL over two H200; over six H100, 23 us at 0.5 MB and 25 us
+at 1 MB were measured."""
+NVLINK_FEW = Link(150e9, 9e-6)
+"""Through 9 us at 8 KB and 16 us at 1 MB of an all-reduce of NCCL, a residual and a norm over two H200."""
+NVLINK_STEP = 3.5e-6
+"""So that six cards take 23 us."""
 PEERS = Link(400e9, 4e-6)
 """An all-reduce in one launch: through 4.5 us at 32 KB of two H100 (SGLang); its bytes per second are an assumption."""
 PEER_BYTES = 32 << 20
@@ -48,7 +56,7 @@ MOST_PEERS = 8
 """The most members of a group that write into each other's memory (`ait/peers_service.h`)."""
 NETWORK = Link(50e9, 30e-6)
 """A network card of 400 Gbit/s for each card; its latency is an assumption."""
-DEFAULT = Cluster(8, NVLINK, NETWORK)
+DEFAULT = Cluster(8, NVLINK, NETWORK, NVLINK_FEW, NVLINK_STEP)
 
 _SHARES: dict[type[CollectiveOp], float] = {
     AllReduceOp: 2,
@@ -81,7 +89,12 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
     nodes = math.ceil(members / inside)
     found = 0.0
     if inside > 1:
-        found += cluster.inside.seconds + share * whole * (inside - 1) / inside / cluster.inside.bandwidth
+        sent = share * whole * (inside - 1) / inside
+        ways = [cluster.inside.seconds + sent / cluster.inside.bandwidth]
+        if cluster.few is not None:
+            latency = cluster.few.seconds + (inside - 2) * cluster.step
+            ways.append(latency + sent / cluster.few.bandwidth)
+        found += min(ways)
     if nodes > 1:
         steps = math.ceil(math.log2(nodes))
         found += steps * cluster.between.seconds

@@ -83,7 +83,7 @@ def add(subparsers: Any) -> None:
         "--cards", type=int, metavar="N", help=f"the number of cards, up to {_MOST_CARDS}; the rest run replicas"
     )
     p.add_argument(
-        "--link", metavar="GB/S,US", help="in a node: GB/s of a card, and us of a collective of no bytes (417,21)"
+        "--link", metavar="GB/S,US", help="in a node: GB/s of a card, and us of a collective of no bytes (NCCL on H200)"
     )
     p.add_argument("--network", metavar="GB/S,US", help="between nodes (50,30)")
     p.add_argument("--node", type=int, default=8, metavar="N", help="cards of a node (8)")
@@ -109,8 +109,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--cards {cards}: expected a number from 1 to {_MOST_CARDS}")
     if not 1 <= options.node <= _MOST_CARDS:
         raise UsageError(f"--node {options.node}: expected a number from 1 to {_MOST_CARDS}")
-    inside = _link(options.link, "--link", DEFAULT.inside)
-    cluster = Cluster(options.node, inside, _link(options.network, "--network", DEFAULT.between))
+    cluster = replace(DEFAULT, node=options.node, between=_link(options.network, "--network", DEFAULT.between))
+    if options.link is not None:
+        cluster = Cluster(options.node, _link(options.link, "--link", DEFAULT.inside), cluster.between)
     module, _, _ = read_model(options.file, options.trust_pickle)
     _fix_dims(module, options.dim)
     rows: list[Row] = []
