@@ -42,8 +42,8 @@ class Cluster:
 
 
 NVLINK = Link(292e9, 21e-6)
-"""Through 50 us at 8 MB and 78 us at 16 MB of an all-reduce of NCCL over two H200. Six H100 took 23 us at 0.5 MB and 25 us
-at 1 MB."""
+"""Through 50 us at 8 MB and 78 us at 16 MB of an all-reduce of NCCL over two H200. Six H100 took 23 us at 0.5 MB, and
+25 us at 1 MB."""
 NVLINK_FEW = Link(150e9, 9e-6)
 """Through 9 us at 8 KB and 16 us at 1 MB of an all-reduce of NCCL, a residual and a norm over two H200."""
 NVLINK_STEP = 3.5e-6
