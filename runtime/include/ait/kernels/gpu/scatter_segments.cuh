@@ -4,7 +4,8 @@
 ///
 /// The places of an element are neighbours in the order: its segment. A block has some neighbouring elements, all columns or a part of them. Two of its
 /// warps find the first and the last place of these elements by search, then all threads write where each segment begins to shared memory. Groups of
-/// lanes read the values of a segment together, and combine them in order.
+/// lanes read the values of a segment together, and combine them in order. The warps of a block combine the pieces of a long segment, and join what
+/// they have in the order of the pieces: how many places are long follows from the numbers of places and elements, so each run has the same bits.
 #ifndef AIT_KERNELS_GPU_SCATTER_SEGMENTS_CUH_
 #define AIT_KERNELS_GPU_SCATTER_SEGMENTS_CUH_
 
@@ -21,6 +22,9 @@ namespace detail {
 inline constexpr int kSegmentThreads = 256, kSegmentWarps = kSegmentThreads / kWarpSize;
 inline constexpr int kMostSegments = 256;    ///< elements of a block, for each part of the columns
 inline constexpr int kSegmentBlocks = 2048;  ///< blocks of a large tensor, at least
+inline constexpr int kFewSegments = 1024;    ///< below, a block has one element, if segments are long on average
+inline constexpr int kPieces = 8;            ///< pieces of a long segment
+inline constexpr int64_t kPlacesOfFew = 32, kPlacesOfMany = 256;  ///< places of the longest segment that one warp combines, at least
 
 /// @brief The tensor whose elements the values are combined with: the steps of its indices, and those of the columns.
 template <class T, int kIndices, int kFree>
@@ -30,10 +34,12 @@ struct SegmentStart {
   bool in_words;  ///< whether neighbouring columns are read as words
 };
 
-/// @brief How a launch is cut: a block has `elements` of the result, and `sharing` groups of lanes read a segment together.
+/// @brief How a launch is cut: a block has `elements` of the result, and `sharing` groups of lanes read a segment together. Segments of more than `most`
+/// places are combined in pieces.
 struct SegmentShape {
   int64_t targets;
   int elements, sharing;
+  uint32_t most;
 };
 
 /// @brief How many sorted keys are below a key. A warp calls. In an order that is not sorted, some number from 0 to `length`.
@@ -104,8 +110,9 @@ struct SegmentPart : ScatterPart<kVec, Space> {
   }
 
   /// @brief Combines the values of the places from `next` to `end` of a segment. A warp calls, with a segment for each `sharing` groups.
+  /// @param begun whether `sums` has values; else the first one is taken as it is
   template <class Places>
-  __device__ __forceinline__ void combine(const Places& sorted, uint32_t next, uint32_t end, int sharing, A (&sums)[kVec]) const {
+  __device__ __forceinline__ void combine(const Places& sorted, uint32_t next, uint32_t end, int sharing, bool& begun, A (&sums)[kVec]) const {
     const int own = this->group % sharing, first = threadIdx.x % kWarpSize - own * this->lanes;
     for (; ballot(next < end) != 0; next = end - next > static_cast<uint32_t>(kAhead * sharing) ? next + kAhead * sharing : end) {
       T values[kAhead][kVec];
@@ -138,7 +145,11 @@ struct SegmentPart : ScatterPart<kVec, Space> {
           }
           if ((counted[u] >> from & 1) == 0) continue;
 #pragma unroll
-          for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<A>(sums[j], convert<A>(value[j]));
+          for (int j = 0; j < kVec; ++j) {
+            const A one = convert<A>(value[j]);
+            sums[j] = begun ? Space::Combine::template apply<A>(sums[j], one) : one;
+          }
+          begun = true;
         }
       }
     }
@@ -158,7 +169,10 @@ struct PlainSegments {
 template <int kVec, class Space, class Start, class Finish, class Out>
 __global__ void __launch_bounds__(detail::kSegmentThreads)
     scatter_segments_kernel(Space space, Start start, detail::GivenPlaces given, Finish finish, Out* out, detail::SegmentShape shape, detail::ScatterParts cut) {
-  __shared__ uint32_t begins[detail::kMostSegments + 1], ends[2];
+  using Sum = typename Space::Sum;
+  __shared__ uint32_t begins[detail::kMostSegments + 1], ends[2], has_long;
+  alignas(16) __shared__ unsigned char joined[detail::kPieces * kVec * kWarpSize * sizeof(Sum)];
+  __shared__ bool begun_pieces[detail::kPieces];
   wait_for_previous();
   allow_next();
   const int thread = threadIdx.x, warp = thread / kWarpSize;
@@ -169,6 +183,7 @@ __global__ void __launch_bounds__(detail::kSegmentThreads)
     if (thread % kWarpSize == 0) ends[warp] = found;
   }
   for (int i = thread; i <= here; i += detail::kSegmentThreads) begins[i] = 0;
+  if (thread == 0) has_long = 0;
   __syncthreads();
   const uint32_t from = ends[0], to = ends[1] < from ? from : ends[1];
   // A place begins the segments of the elements after that of the place before it, up to its own.
@@ -187,15 +202,52 @@ __global__ void __launch_bounds__(detail::kSegmentThreads)
     const int own = e + columns.group / shape.sharing;
     const bool there = own < here;
     const int64_t target = first + (there ? own : here - 1);
-    typename Space::Sum sums[kVec] = {};
-    if (there && columns.present) columns.begin(start, target, sums);
+    Sum sums[kVec] = {};
+    bool begun = true;
     const uint32_t next = there ? begins[own] : 0, end = there ? begins[own + 1] : 0;
-    columns.combine(given, next < end ? next : end, end, shape.sharing, sums);
-    if (!there || !columns.present || columns.group % shape.sharing != 0) continue;
+    const bool is_long = next < end && end - next > shape.most;
+    if (is_long) atomicOr(&has_long, 1u);
+    if (there && !is_long && columns.present) columns.begin(start, target, sums);
+    columns.combine(given, next < end && !is_long ? next : end, end, shape.sharing, begun, sums);
+    if (!there || is_long || !columns.present || columns.group % shape.sharing != 0) continue;
     const int64_t at = columns.whole + space.whole_of_target(target);
     Out result[kVec];
     finish.apply(at, sums, result);
     store<kVec>(out + at, result);
+  }
+  __syncthreads();
+  if (has_long == 0) return;
+  Sum* const of_lane = reinterpret_cast<Sum*>(joined) + thread % kWarpSize;  // of each piece and neighbour
+  for (int e = 0; e < here; ++e) {
+    const uint32_t next = begins[e], end = begins[e + 1];
+    if (next >= end || end - next <= shape.most) continue;
+    const uint32_t each = (end - next + detail::kPieces - 1) / detail::kPieces;
+    for (int piece = warp; piece < detail::kPieces; piece += detail::kSegmentWarps) {
+      const uint32_t before = end - next < piece * each ? end - next : piece * each, left = end - next - before;
+      Sum sums[kVec] = {};
+      bool begun = piece == 0;
+      if (begun && columns.present) columns.begin(start, first + e, sums);
+      columns.combine(given, next + before, next + before + (left < each ? left : each), columns.groups, begun, sums);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) of_lane[(piece * kVec + j) * kWarpSize] = sums[j];
+      if (thread % kWarpSize == 0) begun_pieces[piece] = begun;
+    }
+    __syncthreads();
+    if (warp == 0 && columns.present && columns.group == 0) {
+      Sum sums[kVec];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) sums[j] = of_lane[j * kWarpSize];
+      for (int piece = 1; piece < detail::kPieces; ++piece) {
+        if (!begun_pieces[piece]) continue;
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<Sum>(sums[j], of_lane[(piece * kVec + j) * kWarpSize]);
+      }
+      const int64_t at = columns.whole + space.whole_of_target(first + e);
+      Out result[kVec];
+      finish.apply(at, sums, result);
+      store<kVec>(out + at, result);
+    }
+    __syncthreads();
   }
 }
 
@@ -203,13 +255,19 @@ namespace detail {
 template <int kVec, class Space, class Start, class Finish, class Out>
 int32_t scatter_segments(const Context& ctx, const Space& space, const Start& start, const GivenPlaces& given, const Finish& finish, Out* out) {
   const ScatterParts cut = scatter_parts<kVec>(space);
-  SegmentShape shape{space.targets(), 0, 1};
+  SegmentShape shape{space.targets(), 1, 1, 0};
   const int groups = kWarpSize / cut.lanes;
   constexpr int kAhead = ScatterPart<kVec, Space>::kAhead;
   while (shape.sharing < groups && shape.targets * shape.sharing * kAhead < given.length) shape.sharing *= 2;
-  // Few elements in a block, so that the blocks of a small tensor fill the card; more where each block then searches less often.
-  shape.elements = kSegmentWarps * (groups / shape.sharing);
-  while (2 * shape.elements <= kMostSegments && shape.targets * cut.parts >= 2 * shape.elements * kSegmentBlocks) shape.elements *= 2;
+  if (shape.targets < kFewSegments && given.length > kPlacesOfFew * shape.targets) {
+    shape.most = kPlacesOfFew;
+  } else {
+    const int64_t usual = given.length / shape.targets;
+    shape.most = static_cast<uint32_t>(8 * usual < kPlacesOfMany ? kPlacesOfMany : 8 * usual);
+    // Few elements in a block, so that the blocks of a small tensor fill the card; more where each block then searches less often.
+    shape.elements = kSegmentWarps * (groups / shape.sharing);
+    while (2 * shape.elements <= kMostSegments && shape.targets * cut.parts >= 2 * shape.elements * kSegmentBlocks) shape.elements *= 2;
+  }
   LaunchConfig config;
   config.block = dim3(kSegmentThreads);
   config.grid = dim3(grid_size((shape.targets + shape.elements - 1) / shape.elements * cut.parts));
