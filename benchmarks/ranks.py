@@ -14,8 +14,8 @@ reduce: a chain of 16 all-reduces in one CUDA graph, so that the host has no par
 sum to a residual and normalises it (RMS). Peers are `torch.distributed.all_reduce` of NCCL, followed by PyTorch's add
 and norm ("nccl") or by those that torch.compile makes ("compile").
 
-layers: each rank also runs the whole model on its card, with the same weights. "faster" is the time of one card over
-that of several. Both estimates are those of `ait scale`.
+layers: each rank also runs the whole model on its card, with the same weights, and its part of it without the
+all-reduces ("apart"). "faster" is the time of one card over that of several. Both estimates are those of `ait scale`.
 
 Errors are ours over those of PyTorch in the same dtype on one card, both against float64. "same bits": all ranks have
 the same result in each of three runs.
@@ -47,11 +47,12 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ait_mlir.dialects.ait.collective import AllReduceOp
 from ait_mlir.dialects.ait.data import GraphOp, OutputOp
-from ait_mlir.dialects.ait.ranks import ranks_of
+from ait_mlir.dialects.ait.ranks import Ranks, ranks_of
 from ait_mlir.dialects.ait.types import scope_of
 from ait_mlir.dialects.sdy import SHARDING, Sharding, ShardingAttr, parse_axes
-from ait_mlir.driver import compile_module, program_of
+from ait_mlir.driver import compile_module, program_of, run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.frontend import IntVar, Tensor, detect_target
 from ait_mlir.frontend.compile import bind_constants
@@ -89,7 +90,8 @@ ASKED_MICROS = {("norm", 32 << 10): 6.0, ("norm", 1 << 20): 20.0}
 ASKED_SPEED_UP = {("decode", 1): 1.75, ("decode", 16): 1.7, ("prefill", 1): 1.85}
 HEADS = {
     "reduce": ["graph", "bytes", "ours us", "nccl us", "compile us", "ours / best", "asked us", "estimate us"],
-    "layers": ["step", "batch x length", "one ms", "ours ms", "faster", "asked", "estimates ms", "estimated faster"],
+    "layers": ["step", "batch x length", "one ms", "ours ms", "apart ms", "faster", "asked"]
+    + ["estimates ms", "estimated faster"],
 }
 ERRORS = ["max err / eager's", "rmse / eager's", "same bits"]
 
@@ -163,6 +165,19 @@ def llama_module(kind: str, config: peer_llama.LlamaConfig, dtype: str, length: 
     return module, bind_constants(module, bound_data(outputs), {})
 
 
+def apart(module: ModuleOp, options: CompileOptions) -> ModuleOp:
+    """The part of a rank, without its all-reduces: a program of one process that computes nothing of use."""
+    alone = module.clone()
+    run_to_phase(alone, "canonical", options)
+    graph = next(op for op in alone.ops if isinstance(op, GraphOp))
+    for op in [op for op in graph.block.ops if isinstance(op, AllReduceOp)]:
+        op.output.replace_all_uses_with(op.input)
+        op.detach()
+        op.erase()
+    graph.properties.pop("ranks")
+    return alone
+
+
 def cache_names(config: peer_llama.LlamaConfig) -> list[str]:
     return [f"{kind}{i}" for i in range(config.num_hidden_layers) for kind in "kv"]
 
@@ -204,6 +219,9 @@ def compile_all(args: argparse.Namespace, kinds: Sequence[str]) -> None:
                     artifact(args, kind).with_suffix(".mlir").write_text(str(module), encoding="utf-8")
                 output = artifact(args, f"{kind}_{ranks}")
                 how = dataclasses.replace(options, **divided)
+                if ranks > 1:
+                    part = artifact(args, f"{kind}_apart")
+                    compile_module(apart(module, how), options, output=part, constants=data, name=part.stem)
                 compile_module(module, how, output=output, constants=data, name=output.stem)
         print(f"{kind}: compiled in {time.perf_counter() - start:.1f} s", flush=True)
 
@@ -428,17 +446,17 @@ def layer_rows(rank: Rank, left: Sequence[Case]) -> Iterator[tuple[Case, Row]]:
     for kind in dict.fromkeys(case.kind for case in left):
         made = peer_llama.LlamaStep if kind == "decode" else peer_llama.LlamaModel
         peer = peer_bert.randomize(made(args.config)).to(rank.device, dtype).eval()
-        models = [Model(artifact(args, f"{kind}_{n}"), device=rank.card) for n in (1, args.ranks)]
-        for model in models:
-            ranks = ranks_of(program_of(parse_text(context(), model.ir_text)))
+        models = [Model(artifact(args, f"{kind}_{n}"), device=rank.card) for n in (1, args.ranks, "apart")]
+        places = [ranks_of(program_of(parse_text(context(), model.ir_text))) for model in models[:2]]
+        for model, ranks in zip(models, (*places, places[1]), strict=True):
             weights = peer.state_dict()
             names = model.get_constant_names(unset_only=True)
-            places = {n: ranks.place("params", n, weights[n].shape, rank.number) for n in names}
-            model.set_constants({n: weights[n][place].contiguous() for n, place in places.items()})
+            pieces = {n: weights[n][ranks.place("params", n, weights[n].shape, rank.number)] for n in names}
+            model.set_constants({n: piece.contiguous() for n, piece in pieces.items()})
         wide = copy.deepcopy(peer).double()
         for case in left:
             if case.kind == kind:
-                yield case, layer_row(rank, case, models, peer, wide)
+                yield case, layer_row(rank, case, models, places, peer, wide)
         del models, peer, wide
         gc.collect()
         if rank.on_gpu:
@@ -460,7 +478,9 @@ def llama_inputs(
     return {"input_ids": ids.to(device), "position_ids": torch.full_like(ids, case.length).to(device), **cached}
 
 
-def layer_row(rank: Rank, case: Case, models: Sequence[Model], peer: nn.Module, wide: nn.Module) -> Row:
+def layer_row(
+    rank: Rank, case: Case, models: Sequence[Model], places: Sequence[Ranks], peer: nn.Module, wide: nn.Module
+) -> Row:
     args = rank.args
     whole = llama_inputs(case, args.config, rank.device, getattr(torch, args.dtype))
     arguments = [t if t.ndim < 4 else nn.functional.pad(t, (0, 0, 0, 1)) for t in whole.values()]
@@ -469,8 +489,7 @@ def layer_row(rank: Rank, case: Case, models: Sequence[Model], peer: nn.Module, 
     del arguments
     runs: dict[str, Run] = {}
     results: list[torch.Tensor] = []
-    for name, model in zip(("one", "ours"), models, strict=True):
-        ranks = ranks_of(program_of(parse_text(context(), model.ir_text)))
+    for name, model, ranks in zip(("one", "ours", "apart"), models, (*places, places[1]), strict=True):
         pieces = {n: t[ranks.place("inputs", n, t.shape, rank.number)].contiguous() for n, t in whole.items()}
         outputs, runs[name] = rank.ours(model, pieces)
         results.append(outputs["y"])
@@ -492,7 +511,7 @@ def layer_row(rank: Rank, case: Case, models: Sequence[Model], peer: nn.Module, 
         [
             case.kind,
             f"{case.size} x {case.length}",
-            *(f"{seconds[n] * 1e3:.4f}" for n in ("one", "ours")),
+            *(f"{seconds[n] * 1e3:.4f}" for n in ("one", "ours", "apart")),
             f"{ratio:.3f}",
             "-" if asked is None else f"{asked:g}",
             f"{one * 1e3:.4f}, {several * 1e3:.4f}",
