@@ -90,8 +90,17 @@ ASKED_MICROS = {("norm", 32 << 10): 6.0, ("norm", 1 << 20): 20.0}
 ASKED_SPEED_UP = {("decode", 1): 1.75, ("decode", 16): 1.7, ("prefill", 1): 1.85}
 HEADS = {
     "reduce": ["graph", "bytes", "ours us", "nccl us", "compile us", "ours / best", "asked us", "estimate us"],
-    "layers": ["step", "batch x length", "one ms", "ours ms", "apart ms", "faster", "asked"]
-    + ["estimates ms", "estimated faster"],
+    "layers": [
+        "step",
+        "batch x length",
+        "one ms",
+        "ours ms",
+        "apart ms",
+        "faster",
+        "asked",
+        "estimates ms",
+        "estimated faster",
+    ],
 }
 ERRORS = ["max err / eager's", "rmse / eager's", "same bits"]
 
