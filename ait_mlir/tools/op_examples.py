@@ -34,6 +34,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "argmax": ("%a dim 1 : b x s x T -> b x i64",),
     "attention": (
         "%a, %b, %c scale 0.125 : b x 12 x s x 64 x T; b x 12 x s x 64 x T; b x 12 x s x 64 x T -> b x 12 x s x 64 x T",
+        "%a, %b, %c scale 0.125 value_scale 0.5"
+        " : b x 12 x s x 64 x f8E4M3FN; b x 12 x s x 64 x f8E4M3FN; b x 12 x s x 64 x f8E4M3FN -> b x 12 x s x 64 x T",
     ),
     "bmm": (
         "rcr %a, %b : b x s x 64 x T; b x 128 x 64 x T -> b x s x 128 x T",
