@@ -52,7 +52,7 @@ class Shape:
     causal: bool = False
     to: str = "f16"
     tile: FlashTile | None = None
-    """A tile of f8E4M3FN; None is the first one by estimate."""
+    """A tile of f8E4M3FN; None is the one that selection chooses by estimate."""
 
     @property
     def label(self) -> str:
@@ -65,12 +65,13 @@ class Shape:
         t = f"!ait.tensor<{self.batch} x {self.heads} x {self.length} x {self.size} x"
         tile = self.tile if element != "f16" else None
         config = "" if tile is None else ", ".join(f"{name} = {n} : i64" for name, n in tile.config().items())
+        kernel = f'{{kernel = #ait.kernel<"hopper", {{{config}}}>}} ' if config else ""
         number = " result_scale 0.01" if self.to != "f16" and element != "f16" else ""
         to = self.to if number else "f16"
         return (
             f"ait.graph @g(%q: {t} {element}>, %k: {t} {element}>, %v: {t} {element}>) {{\n"
             f"  %y = ait.attention %q, %k, %v scale {self.size**-0.5!r}{' causal' * self.causal}{number} "
-            f'{{kernel = #ait.kernel<"hopper", {{{config}}}>}} : {t} {to}>\n'
+            f"{kernel}: {t} {to}>\n"
             f'  ait.output "y" %y : {t} {to}>\n}}'
         )
 
@@ -98,7 +99,7 @@ SHAPES = (
 
 
 def cases(every: bool) -> Iterator[Shape]:
-    """Each shape on the first tile, or on each tile, and on two with a step more in flight."""
+    """Each shape on the tile that selection chooses, or on each tile, and on two with a step more in flight."""
     for shape in SHAPES:
         if not every:
             yield shape

@@ -211,6 +211,30 @@ def test_the_first_tile_is_the_one_that_measured_best(case: Case, groups: int, c
     assert (first["groups"], first["cols"]) == (groups, cols)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "groups", "cols"),
+    [
+        ((1, 12, 128, 128, 64), 1, 128),
+        ((32, 12, 128, 128, 64), 2, 128),
+        ((32, 12, 197, 197, 64), 2, 128),
+        ((32, 12, 384, 384, 64), 3, 96),
+        ((1, 16, 16384, 16384, 64), 3, 96),
+        ((4, 16, 2048, 2048, 128), 2, 128),
+    ],
+)
+def test_the_first_tile_of_8_bit_floats_is_the_one_that_measured_best(
+    sizes: tuple[int, int, int, int, int], groups: int, cols: int
+) -> None:
+    batch, heads, rows, length, size = sizes
+    q, kv = (f"!ait.tensor<{batch} x {heads} x {count} x {size} x" for count in (rows, length))
+    case = Case(
+        f"ait.graph @g(%q: {q} f8E4M3FN>, %k: {kv} f8E4M3FN>) {{\n"
+        f'  %r = ait.attention %q, %k, %k scale 0.125 : {q} f16>\n  ait.output "r" %r : {q} f16>\n}}'
+    )
+    first = kernel_of("hopper", case.op, CUDA).configs(case.op, CUDA)[0]
+    assert (first["groups"], first["cols"]) == (groups, cols)
+
+
 def test_code_names_the_template() -> None:
     _, code = on_kernel(made("f16", causal=True, window=50, heads=6), "hopper", {"groups": 3}).code(0, CUDA)
     assert "attention_hopper<ait::gpu::FlashTile<64, 3, 128, 2>, true, true>" in code

@@ -43,8 +43,8 @@ SCORE_SECONDS = {
     **{(192, 1): 0.230e-9, (192, 2): 0.155e-9, (256, 1): 0.300e-9, (256, 2): 0.205e-9},  # in proportion, not measured
 }
 """Seconds for one score of a step, by the columns of a head and the number of groups."""
-OF_FLOAT8 = 0.7
-"""The factor on the time of a step of 8-bit floats, whose products take half the time: an estimate, not measured."""
+FLOAT8_SCORE_SECONDS = {(64, 1): 9.2e-11, (64, 2): 6.85e-11, (64, 3): 5.8e-11, (128, 1): 12.4e-11, (128, 2): 8.6e-11}
+"""The same of 8-bit floats; `python -m benchmarks.attention_float8 --tiles` prints such times."""
 CHANGED = 1.25
 """The factor on the time of a step if the op changes scores."""
 BANDWIDTH = 0.95
@@ -132,9 +132,8 @@ class FlashTile:
         steps = math.ceil(p.seen / self.cols)
         if p.causal:  # half of a tile's last step is hidden; in one round, the longest tile decides
             steps = p.decisive(rounds) / self.cols + 0.5
-        step = self.rows * self.cols * SCORE_SECONDS.get((self.depth, self.groups), SCORE_SECONDS[self.depth, 2])
-        if self.bytes == 1:
-            step *= OF_FLOAT8
+        each = SCORE_SECONDS if self.bytes == 2 else FLOAT8_SCORE_SECONDS
+        step = self.rows * self.cols * each.get((self.depth, self.groups), each[self.depth, 2])
         return START_SECONDS + rounds * (TILE_SECONDS[self.groups] + max(1.0, steps) * step)
 
 

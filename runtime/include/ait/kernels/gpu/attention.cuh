@@ -63,6 +63,14 @@ struct NumberRows {
       return ait::cast<D>(ait::round(value / scale));
     }
   }
+  /// @brief The numbers of two quotients, the first in the lower byte.
+  static __device__ __forceinline__ uint32_t pair(float first, float second) {
+    if constexpr (is_float8<D>) {
+      return D::saturated(first, second);
+    } else {
+      return uint32_t(uint8_t(ait::cast<D>(ait::round(first)))) | uint32_t(uint8_t(ait::cast<D>(ait::round(second)))) << 8;
+    }
+  }
 };
 
 template <class W>

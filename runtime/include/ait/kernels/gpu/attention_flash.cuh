@@ -127,12 +127,23 @@ __device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
   }
 }
 
+/// @brief 2^x for x up to 128, within 2^-13 of itself, by sums and products: the unit for `exp2_fast` computes 16 in a cycle and is what weights wait
+/// for. Below 2^-127 it is 0; of no number none.
+__device__ __forceinline__ float exp2_by_products(float x) {
+  constexpr float kWhole = 12582912.f + 127.f;  // with 1.5 * 2^23, the last bits are those of a whole number, here of an exponent
+  const float bounded = max_or_nan(x, -127.f), shifted = bounded + kWhole, part = bounded - (shifted - kWhole);
+  const float power = bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
+  return power * (1.f + part * (0.69328293f + part * (0.24221096f + part * 0.05500893f)));
+}
+
 /// @brief The rows of a warpgroup: running maxima, sums and weighted sums of rows lane / 4 and lane / 4 + 8 of each warp.
 template <class Tile, bool kCausal, bool kWindow, class T, class S>
 struct FlashRows {
   static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
   /// The largest weight of a row is 2 to this power: 8-bit floats have no more than 9 binary digits below 1.
   static constexpr float kLift = Tile::kBytes == 1 ? 8.f : 0.f;
+  /// Whether a quarter of the powers are products, which are exact enough for weights of 4 significant bits.
+  static constexpr bool kByProducts = Tile::kBytes == 1;
   float out[kOut], top[2], sum[2];
 
   __device__ __forceinline__ void clear() {
@@ -172,7 +183,8 @@ struct FlashRows {
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          scores[i + 2 * r + e] = exp2_fast(scores[i + 2 * r + e] * scale - base);
+          const float power = scores[i + 2 * r + e] * scale - base;
+          scores[i + 2 * r + e] = kByProducts && i / 4 % 4 == 3 ? exp2_by_products(power) : exp2_fast(power);
           part[e] += scores[i + 2 * r + e];
         }
       }
@@ -241,7 +253,7 @@ struct FlashRows {
         most = ait::max(most, shuffle_xor(most, 1));
         most = ait::max(most, shuffle_xor(most, 2));
       }
-      const float scale = numbers.of_row(most);
+      const float scale = numbers.of_row(most), factor = share * ait::min(1.f / scale, 3e38f);
       if (kByRow && lane == 0 && row + 8 * r < seq.limit) numbers.scales.store(place.batch, place.head, row + 8 * r, scale);
 #pragma unroll
       for (int block = 0; block < kOut / 16; ++block) {  // of 32 columns
@@ -249,8 +261,7 @@ struct FlashRows {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int i = block * 16 + j * 4 + 2 * r;
-          const auto first = bit_cast<uint8_t>(numbers.number(out[i] * share, scale)), second = bit_cast<uint8_t>(numbers.number(out[i + 1] * share, scale));
-          words[j] = uint32_t(first) | uint32_t(second) << 8;
+          words[j] = numbers.pair(out[i] * factor, out[i + 1] * factor);
         }
         transpose_words(words);
         const int col = block * 32 + lane * 8;
