@@ -109,6 +109,8 @@ def emit(tensors: Sequence[Tensor]) -> Emission:
 
 def check_sorted(tensors: Sequence[Tensor]) -> None:
     """Raise `BuildError` unless each tensor occurs once, after all tensors that its operators read."""
+    if isinstance(tensors, str) or not isinstance(tensors, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BuildError(f"a sorted graph is a list of Tensors; found {tensors!r}")
     place: dict[Tensor, int] = {}
     for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -13,7 +13,9 @@ import torch
 import ait_mlir
 from ait_mlir import graph
 from ait_mlir.arguments import checked
+from ait_mlir.compiler import transform
 from ait_mlir.errors import AitError, InputError
+from ait_mlir.frontend.errors import ArgumentError, BuildError
 from ait_mlir.graph.errors import GraphArgumentError, GraphError
 from ait_mlir.importers.errors import ImportFailure
 
@@ -49,6 +51,17 @@ WRONG: dict[str, tuple[Callable[[], object], type[AitError], str]] = {
     "onnx": (lambda: ait_mlir.load_onnx(3), ImportFailure, "expected the path of a model or a ModelProto, found int"),
     "graph": (lambda: graph.pygraph(nope=1), GraphArgumentError, "pygraph: got an unexpected keyword argument 'nope'"),  # type: ignore[call-arg]
     "name": (lambda: graph.pygraph(name=3), GraphArgumentError, "pygraph: name must be a string; found 3"),  # type: ignore[arg-type]
+    "no weights": (
+        lambda: transform.bind_constants([], "w"),  # type: ignore[arg-type]
+        ArgumentError,
+        "bind_constants: constants must be a dict; found 'w'",
+    ),
+    "no graph": (lambda: transform.fuse_ops(3), BuildError, "a sorted graph is a list of Tensors; found 3"),  # type: ignore[arg-type]
+    "no folder": (
+        lambda: transform.constant_folding([], 3, "a"),  # type: ignore[arg-type]
+        ArgumentError,
+        "constant_folding: workdir must be a string or None; found 3",
+    ),
     "no function": (lambda: scored(3), GraphError, "score_mod is 3, expected a function of a graph and the scores"),
     "one argument": (lambda: scored(lambda x: x), GraphError, "expected a function of a graph and the scores"),
 }

@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ait_mlir
 from ait_mlir.errors import InputError
+from ait_mlir.importers.errors import ImportFailure
 from ait_mlir.importers.torch.compiled import graph_device, tensors_of
 
 
@@ -87,8 +88,17 @@ def test_it_is_neither_copied_nor_pickled(modules):
     _, compiled = modules
     with pytest.raises(InputError, match="cannot be copied"):
         copy.deepcopy(nn.Sequential(compiled))
+    with pytest.raises(InputError, match="cannot be copied"):
+        copy.copy(compiled)
     with pytest.raises(InputError, match="cannot be pickled"):
         pickle.dumps(compiled)
+
+
+def test_it_is_not_compiled_again(modules):
+    _, compiled = modules
+    for model, named in ((compiled, "it is"), (nn.Sequential(nn.Identity(), compiled), "its module '1' is")):
+        with pytest.raises(ImportFailure, match=f"{named} a compiled model; compile the original module"):
+            ait_mlir.compile(model.eval(), (X,))
 
 
 def test_an_exported_program_has_its_names(modules):

@@ -42,4 +42,19 @@ def test_a_row_says_what_both_compute(call: str, inputs: str, theirs: str, ours:
 
 
 def test_there_are_rows() -> None:
-    assert len(rows()) >= 8
+    assert len(rows()) >= 9
+
+
+def test_padded_rows_of_an_encoder_are_those_of_its_path_with_gradients() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 12, batch_first=True)
+    encoder, x = torch.nn.TransformerEncoder(layer, 1).eval(), torch.randn(2, 4, 8)
+    padded = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1]], dtype=torch.bool)
+    with torch.no_grad():
+        fast = encoder(x, src_key_padding_mask=padded)
+    with torch.enable_grad():
+        other = encoder(x, src_key_padding_mask=padded).detach()
+    found = ait_mlir.compile(encoder, (x,), {"src_key_padding_mask": padded})(x, src_key_padding_mask=padded)
+    torch.testing.assert_close(found, other, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[~padded], fast[~padded], rtol=1e-4, atol=1e-5)
+    assert not fast[padded].any() and found[padded].any()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ait_mlir.arguments import checked
 from ait_mlir.frontend.compile import as_array
 from ait_mlir.frontend.constant_data import check_data
-from ait_mlir.frontend.errors import BuildError
+from ait_mlir.frontend.errors import ArgumentError, BuildError
 from ait_mlir.frontend.tensor import Tensor
 
 
+@checked(ArgumentError)
 def bind_constants(graph: Sequence[Tensor], constants: Mapping[str, Any]) -> None:
     """Bind data to the weights of a graph, by name: NumPy arrays, torch tensors or `AITData` of their shape and dtype.
 

@@ -10,9 +10,11 @@ from typing import Any
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
+from ait_mlir.arguments import checked
 from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.driver import kernel_value
 from ait_mlir.errors import AitError
+from ait_mlir.frontend.errors import ArgumentError
 from ait_mlir.frontend.intvar import IntVarTensor
 from ait_mlir.frontend.lift import emit, lift
 from ait_mlir.frontend.target import Target
@@ -37,6 +39,7 @@ class Workspace:
         return self.shared_size + self.unique_size
 
 
+@checked(ArgumentError)
 def constant_folding(
     sorted_graph: Sequence[Tensor], workdir: str | None, model_name: str
 ) -> tuple[list[Tensor], list[tuple[str, str]], list[Tensor]]:

@@ -264,7 +264,7 @@ def _with_conditions(export: Callable[..., Any], dims: Mapping[tuple[int, int], 
 
 def _too_small(name: str, minimum: int) -> ImportFailure:
     advice = f"declare Dim({name!r}, min={minimum})"
-    return ImportFailure(f"the model requires that {name} is at least {minimum}: {advice}")
+    return ImportFailure(f"PyTorch's trace of the model requires that {name} is at least {minimum}: {advice}")
 
 
 def _fixes_a_dim(program: Any) -> bool:

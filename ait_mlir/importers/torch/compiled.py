@@ -149,6 +149,10 @@ def from_torch(
     if isinstance(module, torch.export.ExportedProgram):
         check_conditions(module)
         return import_program(module, name or "model", hints=hints, same_dims=same_dims, groups=ranks)
+    for inner, held in module.named_modules() if isinstance(module, torch.nn.Module) else ():
+        if isinstance(held, CompiledModule):
+            named = f"its module {inner!r}" if inner else "it"
+            raise ImportFailure(f"the model is not compiled: {named} is a compiled model; compile the original module")
     whole: dict[str, Any] = {}
     if sharded_weights(module):
         if ranks.mesh is None:
@@ -406,6 +410,9 @@ class CompiledModule(torch.nn.Module):
 
     def __deepcopy__(self, memo: Any) -> CompiledModule:
         raise InputError("a compiled model cannot be copied; compile the module again, or load what `save` wrote")
+
+    def __copy__(self) -> CompiledModule:
+        return self.__deepcopy__(None)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise InputError("a compiled model cannot be pickled; write it with `save`, or pickle its `state_dict()`")
