@@ -62,9 +62,9 @@ class CompileOptions:
     deterministic: bool = True
     """Whether each run must give the same bits. With False, kernels of a GPU may add floats in any order, with atomics,
     where that is faster: sums by index, such as `index_add`."""
-    peer_memory: bool = False
-    """Whether small all-reduces of GPUs write into the memory of the other cards, in one launch, instead of by NCCL,
-    where estimates say that this is faster. Cards that do not reach each other use NCCL all the same."""
+    peer_memory: bool = True
+    """Whether all-reduces of CUDA cards may write into the memory of the other cards, in one launch, where estimates
+    say that this is faster than NCCL. Cards that do not reach each other use NCCL all the same."""
     streams: int | None = None
     """The most streams of a GPU that a run may use, up to 16; 0 or 1 for one. None: several where estimates say that it
     pays."""
@@ -133,7 +133,7 @@ class CompileOptions:
             f"budget={None if budget is None else float(budget)}": measure and budget is not None,
             f'precision="{self.precision}"': self.precision != "highest",
             "deterministic=false": not self.deterministic,
-            "peer-memory=true": self.peer_memory,
+            "peer-memory=false": not self.peer_memory,
             "report=true": self.report,
         }
         return " ".join(text for text, is_given in found.items() if is_given)

@@ -1,7 +1,7 @@
 """One model on several cards of a host, one process for each: times beside one card and beside NCCL, and errors.
 
     python -m benchmarks.ranks reduce                    # all-reduces of 8 KB to 16 MB, beside those of PyTorch
-    python -m benchmarks.ranks reduce --peers            # ours with `peer_memory`
+    python -m benchmarks.ranks reduce --no-peers         # ours by NCCL alone
     python -m benchmarks.ranks layers                    # layers of Llama-3-8B on two cards, beside one
     python -m benchmarks.ranks layers --rows FILE --limit 120    # goes on where it was stopped
     python -m benchmarks.ranks layers --compile-only     # makes the artifacts, without a card
@@ -59,7 +59,7 @@ from ait_mlir.frontend.compile import bind_constants
 from ait_mlir.frontend.graph import bound_data, build_module
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import parse_text
-from ait_mlir.lowering.links import collective_seconds, whole_bytes
+from ait_mlir.lowering.links import WITH_PEERS, collective_seconds, whole_bytes
 from ait_mlir.options import CompileOptions
 from ait_mlir.passes.partition import declare_mesh
 from ait_mlir.runtime import Model
@@ -207,7 +207,8 @@ def divide_heads(module: ModuleOp, names: Sequence[str], ranks: int) -> None:
 
 
 def artifact(args: argparse.Namespace, name: str) -> Path:
-    return args.workdir / f"{name}_{args.device}{'_small' * args.small}{'_peers' * args.peers}{args.streams or ''}.ait"
+    how = f"{'_small' * args.small}{'' if args.peers else '_nccl'}{args.streams or ''}"
+    return args.workdir / f"{name}_{args.device}{how}.ait"
 
 
 def compile_all(args: argparse.Namespace, kinds: Sequence[str]) -> None:
@@ -436,7 +437,7 @@ def estimate(ranks: int, rows: int) -> float:
     module = parse_text(context(), reduce_text("plain", ranks))
     op = next(op for op in module.walk() if op.name == "ait.all_reduce")
     assert scope_of(op) is not None
-    return collective_seconds(op, whole_bytes(op, {"rows": rows}))  # pyright: ignore[reportArgumentType]
+    return collective_seconds(op, whole_bytes(op, {"rows": rows}), WITH_PEERS)  # pyright: ignore[reportArgumentType]
 
 
 @cache
@@ -563,7 +564,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--ranks", type=int, default=2, help="processes, each with a card (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=2, help="layers of the model (default: %(default)s)")
-    parser.add_argument("--peers", action="store_true", help="all-reduces through the memory of the other cards")
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="all-reduces by NCCL alone")
     parser.add_argument("--streams", type=int, help="the most streams of a run (default: by estimate)")
     parser.add_argument("--small", action="store_true", help="a small model, and few sizes")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each time (default: %(default)s)")

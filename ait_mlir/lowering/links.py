@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
@@ -32,13 +32,15 @@ class Link:
 @dataclass(frozen=True)
 class Cluster:
     """Cards in nodes of `node` cards each: the link inside of a node, and the one between nodes. `few` is how a library
-    sends few bytes inside of a node, where that is faster; each member beyond two takes `step` more seconds."""
+    sends few bytes inside of a node, where that is faster; each member beyond two takes `step` more seconds. `peers`:
+    all-reduces in one launch inside of a node, where that is faster."""
 
     node: int
     inside: Link
     between: Link
     few: Link | None = None
     step: float = 0.0
+    peers: Link | None = None
 
 
 NVLINK = Link(292e9, 21e-6)
@@ -48,8 +50,9 @@ NVLINK_FEW = Link(150e9, 9e-6)
 """Through 9 us at 8 KB and 16 us at 1 MB of an all-reduce of NCCL, a residual and a norm over two H200."""
 NVLINK_STEP = 3.5e-6
 """So that six cards take 23 us."""
-PEERS = Link(400e9, 4e-6)
-"""An all-reduce in one launch: through 4.5 us at 32 KB of two H100 (SGLang); its bytes per second are an assumption."""
+PEERS = Link(280e9, 4.1e-6)
+"""An all-reduce in one launch, with the bytes that a card sends: through 4.2 us at 32 KB, 7.9 us at 1 MB and 66 us at
+16 MB over two H200."""
 PEER_BYTES = 32 << 20
 """The bytes that the members of a group send to one of them in one launch, all together (`src/gpu/peers.cc`)."""
 MOST_PEERS = 8
@@ -57,6 +60,9 @@ MOST_PEERS = 8
 NETWORK = Link(50e9, 30e-6)
 """A network card of 400 Gbit/s for each card; its latency is an assumption."""
 DEFAULT = Cluster(8, NVLINK, NETWORK, NVLINK_FEW, NVLINK_STEP)
+"""Collectives of NCCL."""
+WITH_PEERS = replace(DEFAULT, peers=PEERS)
+"""The same, where cards write into each other's memory."""
 
 _SHARES: dict[type[CollectiveOp], float] = {
     AllReduceOp: 2,
@@ -94,6 +100,8 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
         if cluster.few is not None:
             latency = cluster.few.seconds + (inside - 2) * cluster.step
             ways.append(latency + sent / cluster.few.bandwidth)
+        if cluster.peers is not None and nodes == 1 and has_room(op, whole):
+            ways.append(cluster.peers.seconds + (members - 1) * whole / cluster.peers.bandwidth)
         found += min(ways)
     if nodes > 1:
         steps = math.ceil(math.log2(nodes))
@@ -102,10 +110,10 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
     return found
 
 
-def peer_seconds(members: int, whole: int) -> float:
-    """The estimated seconds of an all-reduce of `whole` bytes in one launch, in which each member writes all of its
-    operand into the memory of each other member."""
-    return PEERS.seconds + (members - 1) * whole / PEERS.bandwidth
+def has_room(op: CollectiveOp, whole: int) -> bool:
+    """Whether an op can write `whole` bytes of each member into the memory of each other member, in one launch."""
+    fits = op.members() <= MOST_PEERS and whole * op.members() <= PEER_BYTES
+    return fits and isinstance(op, AllReduceOp | ReducedNormOp)
 
 
 def whole_bytes(op: Operation, env: dict[str, int]) -> int:

@@ -1,7 +1,7 @@
 """The target of a module, as attributes: `attributes {ait.target = "cuda", ait.arch = "sm_90a"}`.
 
 `ait.precision = "high"` says that products of f32 need not be exact, `ait.deterministic = false` that runs need not
-give the same bits, `ait.peer_memory = true` that the cards of ranks may write into each other's memory.
+give the same bits, `ait.peer_memory = false` that the cards of ranks do not write into each other's memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ait_mlir.lowering.toolchain import default_arch
 
 
 def make_target(
-    kind: str, arch: str = "", precision: str = "highest", deterministic: bool = True, peer_memory: bool = False
+    kind: str, arch: str = "", precision: str = "highest", deterministic: bool = True, peer_memory: bool = True
 ) -> Target:
     """The target of a kind, `cpu`, `cuda` or `rocm`, and an architecture, by default the one of this machine.
 
@@ -45,8 +45,8 @@ def set_target(module: ModuleOp, target: Target) -> None:
     if not target.deterministic:
         module.attributes["ait.deterministic"] = BoolAttr.from_bool(False)
     module.attributes.pop("ait.peer_memory", None)
-    if target.peer_memory:
-        module.attributes["ait.peer_memory"] = BoolAttr.from_bool(True)
+    if not target.peer_memory:
+        module.attributes["ait.peer_memory"] = BoolAttr.from_bool(False)
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -57,5 +57,5 @@ def target_of(module: ModuleOp) -> Target:
     precision = module.attributes.get("ait.precision", StringAttr("highest"))
     precision = precision.data if isinstance(precision, StringAttr) else str(precision)
     deterministic = module.attributes.get("ait.deterministic") != BoolAttr.from_bool(False)
-    peer_memory = module.attributes.get("ait.peer_memory") == BoolAttr.from_bool(True)
+    peer_memory = module.attributes.get("ait.peer_memory") != BoolAttr.from_bool(False)
     return make_target(kind.data, arch.data, precision, deterministic, peer_memory)

@@ -144,7 +144,7 @@ class Target:
     """The precision of products, convolutions and attention of f32."""
     deterministic: bool = True
     """Whether each run must give the same bits. Otherwise kernels may add floats in any order, with atomics."""
-    peer_memory: bool = False
+    peer_memory: bool = True
     """Whether the cards of ranks may write into each other's memory, for small all-reduces."""
 
     @property

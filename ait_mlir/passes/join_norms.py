@@ -19,11 +19,11 @@ from ait_mlir.passes.by_estimate import ByEstimatePass
 class JoinNormsPass(ByEstimatePass):
     """Make one `ait.reduced_norm` of a sum over all members, the addition of a residual, and a norm.
 
-    With a target, only with `peer-memory=true` on a card whose kernel does all of it in one launch.
+    With a target, only on cards whose kernel does all of it in one launch; with `peer-memory=false` none has one.
     """
 
     name = "join-norms"
-    peer_memory: bool = False
+    peer_memory: bool = True
 
     def rewrite(self, block: Block, target: Target | None) -> bool:
         target = target and replace(target, peer_memory=self.peer_memory)

@@ -477,6 +477,6 @@ def passes_between(
     steps = [step for phase in PHASES[first + 1 : last + 1] for step in PHASE_TABLE[phase].passes]
     steps = [step for step in steps if _name(step) not in without]
     order = card + " deterministic=false" * ("deterministic=false" in selection.split())
-    peers = card + " peer-memory=true" * ("peer-memory=true" in selection.split())
+    peers = card + " peer-memory=false" * ("peer-memory=false" in selection.split())
     parts = {"card": card, "order": order, "peers": peers, "target": options, "streams": limit}
     return ",".join(step.format(**parts).removesuffix("{}") for step in steps)

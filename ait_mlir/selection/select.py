@@ -176,8 +176,8 @@ class SelectPass(ModulePass):
     """Choose kernels: `select{target="cuda" arch="sm_90a"}`, with `measure=true` by time on the card.
 
     `precision` says how products, convolutions and attention of f32 may be computed: `highest` (exactly), `high` (TF32)
-    or `medium` (bf16). With `deterministic=false`, floats may be added in any order. With `peer-memory=true`, small
-    all-reduces may write into the memory of other cards. `points` selects the values of the
+    or `medium` (bf16). With `deterministic=false`, floats may be added in any order. With `peer-memory=false`,
+    all-reduces do not write into the memory of other cards. `points` selects the values of the
     dims to measure: `hints` (without hints, the smallest and the largest value), `min`, `max`, or several of these
     joined by a plus. `budget` limits measuring to about so many seconds, compiling included. `report=true` prints the
     times of the best candidates. With `known=true` known times decide alone, and an op with several candidates and no
@@ -190,7 +190,7 @@ class SelectPass(ModulePass):
     arch: str = ""
     precision: str = "highest"
     deterministic: bool = True
-    peer_memory: bool = False
+    peer_memory: bool = True
     measure: bool = False
     budget: float | None = None
     points: str = "hints"

@@ -21,11 +21,7 @@ from ait_mlir.tools.report import table
 if TYPE_CHECKING:
     from xdsl.irdl import IRDLOperation
 
-TARGETS = {
-    "cpu": Target("cpu", "native"),
-    "cuda": Target("cuda", "sm_90a", peer_memory=True),
-    "rocm": Target("rocm", "gfx90a"),
-}
+TARGETS = {"cpu": Target("cpu", "native"), "cuda": Target("cuda", "sm_90a"), "rocm": Target("rocm", "gfx90a")}
 
 
 @cache

@@ -1,7 +1,7 @@
 // RUN: ait-opt %s -p join-norms --check-semantics | filecheck %s
-// RUN: ait-opt %s -p 'join-norms{target="cuda" arch="sm_90a" peer-memory=true}' | filecheck %s --check-prefix=CARD
-// RUN: ait-opt %s -p 'join-norms{target="cuda" arch="sm_90a"}' | filecheck %s --check-prefix=OFF
-// RUN: ait-opt %s -p 'join-norms{target="rocm" arch="gfx90a" peer-memory=true}' | filecheck %s --check-prefix=OFF
+// RUN: ait-opt %s -p 'join-norms{target="cuda" arch="sm_90a"}' | filecheck %s --check-prefix=CARD
+// RUN: ait-opt %s -p 'join-norms{target="cuda" arch="sm_90a" peer-memory=false}' | filecheck %s --check-prefix=OFF
+// RUN: ait-opt %s -p 'join-norms{target="rocm" arch="gfx90a"}' | filecheck %s --check-prefix=OFF
 
 // OFF-NOT: ait.reduced_norm
 // CARD-COUNT-3: ait.reduced_norm

@@ -1,9 +1,10 @@
-// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a" peer-memory=true}' | filecheck %s
-// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a"}' | filecheck %s --check-prefix=NCCL
-// RUN: ait-opt %s -p 'select{target="rocm" arch="gfx90a" peer-memory=true}' | filecheck %s --check-prefix=NCCL
+// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a"}' | filecheck %s
+// RUN: ait-opt %s -p 'select{target="cuda" arch="sm_90a" peer-memory=false}' | filecheck %s --check-prefix=NCCL --check-prefix=OFF
+// RUN: ait-opt %s -p 'select{target="rocm" arch="gfx90a"}' | filecheck %s --check-prefix=NCCL
 
 // Cards write into each other's memory where a tensor fits. Groups of more than eight members use NCCL, as other collectives do.
-// CHECK: module attributes {{.*}}ait.peer_memory = true
+// CHECK-NOT: ait.peer_memory
+// OFF: module attributes {{.*}}ait.peer_memory = false
 // CHECK-LABEL: ait.graph @pair
 // CHECK: ait.all_reduce sum %x {{.*}}kernel = #ait.kernel<"peers"
 // CHECK: ait.all_reduce max %x {{.*}}kernel = #ait.kernel<"peers"

@@ -1,4 +1,5 @@
-"""Two cards run a transformer block and every collective over NCCL; a rank that ends, ends the other one. Needs two cards."""
+"""Two cards run a transformer block and every collective, over NCCL and through each other's memory; a rank that ends,
+ends the other one. Needs two cards."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two cards in this machine"),
 ]
 M = 'of <["tp"=2]>'
-PEERS = CompileOptions("cuda", peer_memory=True)
+PEERS, NCCL = CompileOptions("cuda"), CompileOptions("cuda", peer_memory=False)
 ALL = f"""
 ait.graph @all(%x: !ait.tensor<4 x 8 x T>) ranks {{mesh = #sdy.mesh<["tp"=2]>,
     inputs = {{x = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}, outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp"}}]>}}}} {{
@@ -131,8 +132,7 @@ def test_a_transformer_block(mode: str, peers: bool, tmp_path: Path) -> None:
     module = parse_text(context(), text)
     weights = {n: (0.3 * rng.standard_normal(s)).astype(t) for n, (s, t) in param_types(module).items()}
     ids = rng.integers(0, 32, (2, 5))
-    options = PEERS if peers else CompileOptions("cuda")
-    compile_module(module, options, output=tmp_path / "block.ait", constants=weights)
+    compile_module(module, PEERS if peers else NCCL, output=tmp_path / "block.ait", constants=weights)
     np.savez(tmp_path / "block.ait.npz", ids=ids)
     assert not started(2, mode, tmp_path, "block.ait")
     first, second = outputs(tmp_path, "block.ait")
@@ -149,7 +149,7 @@ def test_a_transformer_block(mode: str, peers: bool, tmp_path: Path) -> None:
         ("dies", {0: "; rank 1 has ended"}),  # the library says it, or the time is over
     ],
 )
-@pytest.mark.parametrize("options", [CompileOptions("cuda"), PEERS], ids=["nccl", "peers"])
+@pytest.mark.parametrize("options", [NCCL, PEERS], ids=["nccl", "peers"])
 def test_faults_end_every_rank(options: CompileOptions, mode: str, said: dict[int, str], tmp_path: Path) -> None:
     compile_module(parse_text(context(), SMALL), options, output=tmp_path / "small.ait")
     np.savez(tmp_path / "small.ait.npz", x=np.ones((2, 4), np.float32))

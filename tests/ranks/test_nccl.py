@@ -64,9 +64,6 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text, given in (("all.ait", ALL, inputs), ("small.ait", SMALL, {"x": np.ones((2, 4), np.float32)})):
         compile_module(parse_text(context(), text), CompileOptions("cuda"), output=folder / name)
         np.savez(folder / f"{name}.npz", **given)  # pyright: ignore[reportArgumentType]
-    peers = CompileOptions("cuda", peer_memory=True)
-    compile_module(parse_text(context(), SMALL), peers, output=folder / "peers.ait")
-    np.savez(folder / "peers.ait.npz", x=np.ones((2, 4), np.float32))
     return folder
 
 
@@ -109,9 +106,9 @@ def test_every_collective_of_four_ranks(mode: str, fakes: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("mode", ["plain", "graphs"])
 def test_cards_that_share_no_memory_use_nccl(mode: str, fakes: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert not started(2, mode, fakes, "peers.ait")
+    assert not started(2, mode, fakes, "small.ait")
     for rank in range(2):
-        np.testing.assert_array_equal(np.load(fakes / f"peers.ait.{rank}.npz")["y"], np.full((2, 4), 2, np.float32))
+        np.testing.assert_array_equal(np.load(fakes / f"small.ait.{rank}.npz")["y"], np.full((2, 4), 2, np.float32))
     said = capfd.readouterr().err
     for rank in range(2):
         reason = "sharing memory with other processes failed: "

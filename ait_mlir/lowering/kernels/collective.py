@@ -26,7 +26,7 @@ from ait_mlir.lowering.cpp import element_type, numbers
 from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
 from ait_mlir.lowering.kernels.calls import CollectiveCall, arguments, call_service
-from ait_mlir.lowering.links import MOST_PEERS, PEER_BYTES, collective_seconds, peer_seconds, whole_bytes
+from ait_mlir.lowering.links import MOST_PEERS, WITH_PEERS, collective_seconds, has_room, whole_bytes
 
 PLAIN = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp)
 """Collectives with one operand."""
@@ -216,8 +216,7 @@ def joins_norms(op: ReducedNormOp, target: Target) -> bool:
 def _peer_seconds(op: AllReduceOp | ReducedNormOp) -> float:
     """The estimated seconds of the exchange: by NCCL, and a bit more, for tensors that the memory has no room for."""
     whole = whole_bytes(op, estimate_env(scope_of(op)))
-    has_room = whole * op.members() <= PEER_BYTES
-    return peer_seconds(op.members(), whole) if has_room else 1.01 * collective_seconds(op, whole)
+    return (1.0 if has_room(op, whole) else 1.01) * collective_seconds(op, whole, WITH_PEERS)
 
 
 def _library_call(

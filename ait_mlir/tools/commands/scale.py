@@ -97,7 +97,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table; returns the exit code."""
     from ait_mlir.dialects.sdy import parse_axes
-    from ait_mlir.lowering.links import DEFAULT, Cluster
+    from ait_mlir.lowering.links import DEFAULT, WITH_PEERS, Cluster
     from ait_mlir.tools.commands.compile import read_model
 
     meshes = [parse_axes(text) for text in options.mesh or _USUAL]
@@ -109,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--cards {cards}: expected a number from 1 to {_MOST_CARDS}")
     if not 1 <= options.node <= _MOST_CARDS:
         raise UsageError(f"--node {options.node}: expected a number from 1 to {_MOST_CARDS}")
-    cluster = replace(DEFAULT, node=options.node, between=_link(options.network, "--network", DEFAULT.between))
+    usual = WITH_PEERS if options.target == "cuda" else DEFAULT
+    cluster = replace(usual, node=options.node, between=_link(options.network, "--network", DEFAULT.between))
     if options.link is not None:
         cluster = Cluster(options.node, _link(options.link, "--link", DEFAULT.inside), cluster.between)
     module, _, _ = read_model(options.file, options.trust_pickle)
@@ -174,12 +175,12 @@ def _estimate(
     module: ModuleOp, text: str, mesh: Mesh, cards: int, cluster: Cluster, options: argparse.Namespace
 ) -> Row:
     """The estimate of one mesh; the model is partitioned, planned and counted."""
-    from ait_mlir.dialects.ait.collective import CollectiveOp
+    from ait_mlir.dialects.ait.collective import CollectiveOp, ReducedNormOp
     from ait_mlir.dialects.ait.data import GraphOp
     from ait_mlir.dialects.ait_rt.loop import loops_around, program_ops
     from ait_mlir.dialects.ait_rt.program import KernelOp, LaunchOp
     from ait_mlir.driver import program_of, run_to_phase
-    from ait_mlir.lowering.kernels.amounts import estimate_env
+    from ait_mlir.lowering.kernels.amounts import bytes_moved, estimate_env
     from ait_mlir.lowering.links import collective_seconds, sent_bytes, whole_bytes
     from ait_mlir.lowering.module_target import target_of
     from ait_mlir.options import CompileOptions
@@ -207,6 +208,8 @@ def _estimate(
             whole = whole_bytes(op, env)
             exchanging += count * collective_seconds(op, whole, cluster)
             sent += count * sent_bytes(op, whole)
+            if isinstance(op, ReducedNormOp):
+                computing += count * bytes_moved(op, program.scope) / target.bandwidth
         else:
             computing += count * launch_cost(kernel, target).seconds
     counted = report(module, program, env)

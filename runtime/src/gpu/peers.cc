@@ -36,7 +36,7 @@ std::string boot() {
 
 /// Makes a room, and writes what the others need to open it; a reason if it cannot.
 std::string offer_room(int64_t members, ait_peer_room_v1** room, Offer* offer) {
-  if (const char* const text = std::getenv("AIT_PEER_MEMORY"); text != nullptr && std::strcmp(text, "0") == 0) return "AIT_PEER_MEMORY is 0";
+  if (Peers::is_off()) return "AIT_PEER_MEMORY is 0";
   if (members > AIT_MOST_PEERS) return "a group has " + std::to_string(members) + " members, more than " + std::to_string(AIT_MOST_PEERS);
   const std::string host = boot();
   if (host.empty() || host.size() >= sizeof(offer->host)) return "this machine has no boot id";
@@ -89,6 +89,11 @@ unsigned long long capture_of(gpu::Stream stream) {
 }
 
 }  // namespace
+
+bool Peers::is_off() {
+  const char* const text = std::getenv("AIT_PEER_MEMORY");
+  return text != nullptr && std::strcmp(text, "0") == 0;
+}
 
 uint32_t* new_stop() {
 #if defined(AIT_HIP)

@@ -25,6 +25,8 @@ class Peers {
 
   /// @brief Where the rooms are; 0 members if there are none.
   const ait_peer_memory_v1& memory() const { return memory_; }
+  /// @brief Whether AIT_PEER_MEMORY says that this process has no rooms.
+  static bool is_off();
   /// @brief Why there are none, for people.
   const std::string& why() const { return why_; }
 
