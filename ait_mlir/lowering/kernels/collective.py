@@ -139,7 +139,7 @@ class PeerAllReduce(Kernel[AllReduceOp]):
 
     def matches(self, op: AllReduceOp, target: Target) -> bool:
         known = str(tensor_type(op.input).element_type) in ADDED
-        return target.kind == "cuda" and target.peer_memory and known and op.members() <= MOST_PEERS
+        return target.kind == "cuda" and target.peer_memory and known and 1 < op.members() <= MOST_PEERS
 
     def suits(self, op: AllReduceOp) -> bool:
         return False  # one process cannot time it
@@ -207,7 +207,7 @@ def joins_norms(op: ReducedNormOp, target: Target) -> bool:
     bytes, and a block holds one."""
     t = tensor_type(op.input)
     length = product(t.dims[t.rank - op.trailing.value.data :]).as_int()
-    if target.kind != "cuda" or not target.peer_memory or op.members() > MOST_PEERS or length is None:
+    if target.kind != "cuda" or not target.peer_memory or not 1 < op.members() <= MOST_PEERS or length is None:
         return False
     row = length * element_bytes(t)
     return str(t.element_type) in ("f16", "bf16", "f32") and row % 16 == 0 and 0 < row <= 16 * MOST_OF_ROW
