@@ -19,11 +19,16 @@ namespace ait::gpu {
 
 namespace detail {
 
-inline constexpr int kSegmentWarps = 8, kSegmentThreads = kSegmentWarps * kWarpSize;
-inline constexpr int kMostSegments = kSegmentThreads;  ///< elements of a block, for each part of the columns
+inline constexpr int kSegmentThreads = 256, kSegmentWarps = kSegmentThreads / kWarpSize;
+inline constexpr int kMostSegments = 256;    ///< elements of a block, for each part of the columns
 inline constexpr int kSegmentBlocks = 2048;  ///< blocks of a large tensor, at least
 inline constexpr int kFewSegments = 1024;    ///< below, a block has one element, if segments are long on average
+inline constexpr int kPieces = 8;            ///< pieces of a long segment
 inline constexpr int64_t kPlacesOfFew = 32, kPlacesOfMany = 256;  ///< places of the longest segment that one warp combines, at least
+
+/// @brief Blocks on a multiprocessor: as many as the registers of short segments allow.
+template <int kVec, class Sum>
+inline constexpr int kSegmentResident = kVec * sizeof(Sum) <= 16 ? 3 : 2;
 
 /// @brief The tensor whose elements the values are combined with: the steps of its indices, and those of the columns.
 template <class T, int kIndices, int kFree>
@@ -166,12 +171,12 @@ struct PlainSegments {
 }  // namespace detail
 
 template <int kVec, class Space, class Start, class Finish, class Out>
-__global__ void __launch_bounds__(detail::kSegmentThreads)
+__global__ void __launch_bounds__(detail::kSegmentThreads, detail::kSegmentResident<kVec, typename Space::Sum>)
     scatter_segments_kernel(Space space, Start start, detail::GivenPlaces given, Finish finish, Out* out, detail::SegmentShape shape, detail::ScatterParts cut) {
   using Sum = typename Space::Sum;
   __shared__ uint32_t begins[detail::kMostSegments + 1], ends[2], has_long;
-  alignas(16) __shared__ unsigned char joined[detail::kSegmentWarps * kVec * kWarpSize * sizeof(Sum)];
-  __shared__ bool begun_pieces[detail::kSegmentWarps];
+  alignas(16) __shared__ unsigned char joined[detail::kPieces * kVec * kWarpSize * sizeof(Sum)];
+  __shared__ bool begun_pieces[detail::kPieces];
   wait_for_previous();
   allow_next();
   const int thread = threadIdx.x, warp = thread / kWarpSize;
@@ -196,48 +201,57 @@ __global__ void __launch_bounds__(detail::kSegmentThreads)
   }
   __syncthreads();
   const detail::SegmentPart<kVec, Space> columns(space, start, part, cut);
-  const int beside = detail::kSegmentWarps * (columns.groups / shape.sharing), rounds = (here + beside - 1) / beside;
-  const auto places_of = [&](int e) { return begins[e + 1] > begins[e] ? begins[e + 1] - begins[e] : 0; };
-  Sum* const of_lane = reinterpret_cast<Sum*>(joined) + thread % kWarpSize;  // of each piece and neighbour
-  // Rounds of one element for each `sharing` groups, then one for each long segment.
-  for (int round = 0, e = -1;; ++round) {
-    const bool is_long = round >= rounds;
-    if (is_long) {
-      __syncthreads();
-      if (has_long == 0) return;
-      for (++e; e < here && places_of(e) <= shape.most;) ++e;
-      if (e == here) return;
-    }
-    const int sharing = is_long ? columns.groups : shape.sharing;
-    const int own = is_long ? e : round * beside + (warp * columns.groups + columns.group) / sharing;
+  const int beside = columns.groups / shape.sharing;
+  for (int e = warp * beside; e < here; e += detail::kSegmentWarps * beside) {
+    const int own = e + columns.group / shape.sharing;
     const bool there = own < here;
-    const uint32_t all = there ? places_of(own) : 0, next = there ? begins[own] : 0;
-    const bool later = !is_long && all > shape.most;
-    if (later) atomicOr(&has_long, 1u);
-    const uint32_t each = is_long ? (all + detail::kSegmentWarps - 1) / detail::kSegmentWarps : all;
-    const uint32_t before = is_long ? (all < warp * each ? all : warp * each) : 0, left = later ? 0 : all - before;
     const int64_t target = first + (there ? own : here - 1);
     Sum sums[kVec] = {};
-    bool begun = !is_long || warp == 0;
-    if (there && begun && columns.present) columns.begin(start, target, sums);
-    columns.combine(given, next + before, next + before + (left < each ? left : each), sharing, begun, sums);
-    if (is_long) {
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) of_lane[(warp * kVec + j) * kWarpSize] = sums[j];
-      if (thread % kWarpSize == 0) begun_pieces[warp] = begun;
-      __syncthreads();
-      if (warp != 0) continue;
-      for (int piece = 1; piece < detail::kSegmentWarps; ++piece) {
-        if (!begun_pieces[piece]) continue;
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<Sum>(sums[j], of_lane[(piece * kVec + j) * kWarpSize]);
-      }
-    }
-    if (!there || later || !columns.present || columns.group % sharing != 0) continue;
+    bool begun = true;
+    const uint32_t next = there ? begins[own] : 0, end = there ? begins[own + 1] : 0;
+    const bool is_long = next < end && end - next > shape.most;
+    if (is_long) atomicOr(&has_long, 1u);
+    if (there && !is_long && columns.present) columns.begin(start, target, sums);
+    columns.combine(given, next < end && !is_long ? next : end, end, shape.sharing, begun, sums);
+    if (!there || is_long || !columns.present || columns.group % shape.sharing != 0) continue;
     const int64_t at = columns.whole + space.whole_of_target(target);
     Out result[kVec];
     finish.apply(at, sums, result);
     store<kVec>(out + at, result);
+  }
+  __syncthreads();
+  if (has_long == 0) return;
+  Sum* const of_lane = reinterpret_cast<Sum*>(joined) + thread % kWarpSize;  // of each piece and neighbour
+  for (int e = 0; e < here; ++e) {
+    const uint32_t next = begins[e], end = begins[e + 1];
+    if (next >= end || end - next <= shape.most) continue;
+    const uint32_t each = (end - next + detail::kPieces - 1) / detail::kPieces;
+    for (int piece = warp; piece < detail::kPieces; piece += detail::kSegmentWarps) {
+      const uint32_t before = end - next < piece * each ? end - next : piece * each, left = end - next - before;
+      Sum sums[kVec] = {};
+      bool begun = piece == 0;
+      if (begun && columns.present) columns.begin(start, first + e, sums);
+      columns.combine(given, next + before, next + before + (left < each ? left : each), columns.groups, begun, sums);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) of_lane[(piece * kVec + j) * kWarpSize] = sums[j];
+      if (thread % kWarpSize == 0) begun_pieces[piece] = begun;
+    }
+    __syncthreads();
+    if (warp == 0 && columns.present && columns.group == 0) {
+      Sum sums[kVec];
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) sums[j] = of_lane[j * kWarpSize];
+      for (int piece = 1; piece < detail::kPieces; ++piece) {
+        if (!begun_pieces[piece]) continue;
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[j] = Space::Combine::template apply<Sum>(sums[j], of_lane[(piece * kVec + j) * kWarpSize]);
+      }
+      const int64_t at = columns.whole + space.whole_of_target(first + e);
+      Out result[kVec];
+      finish.apply(at, sums, result);
+      store<kVec>(out + at, result);
+    }
+    __syncthreads();
   }
 }
 
