@@ -127,23 +127,12 @@ __device__ __forceinline__ void transpose_words(uint32_t (&v)[4]) {
   }
 }
 
-/// @brief 2^x for x up to 128, within 2^-13 of itself, by sums and products: the unit for `exp2_fast` computes 16 in a cycle and is what weights wait
-/// for. Below 2^-127 it is 0; of no number none.
-__device__ __forceinline__ float exp2_by_products(float x) {
-  constexpr float kWhole = 12582912.f + 127.f;  // with 1.5 * 2^23, the last bits are those of a whole number, here of an exponent
-  const float bounded = max_or_nan(x, -127.f), shifted = bounded + kWhole, part = bounded - (shifted - kWhole);
-  const float power = bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
-  return power * (1.f + part * (0.69328293f + part * (0.24221096f + part * 0.05500893f)));
-}
-
 /// @brief The rows of a warpgroup: running maxima, sums and weighted sums of rows lane / 4 and lane / 4 + 8 of each warp.
 template <class Tile, bool kCausal, bool kWindow, class T, class S>
 struct FlashRows {
   static constexpr int kScores = Tile::kCols / 2, kOut = Tile::kDepth / 2;
   /// The largest weight of a row is 2 to this power: 8-bit floats have no more than 9 binary digits below 1.
   static constexpr float kLift = Tile::kBytes == 1 ? 8.f : 0.f;
-  /// Whether a quarter of the powers are products, which are exact enough for weights of 4 significant bits.
-  static constexpr bool kByProducts = Tile::kBytes == 1;
   float out[kOut], top[2], sum[2];
 
   __device__ __forceinline__ void clear() {
@@ -183,8 +172,7 @@ struct FlashRows {
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const float power = scores[i + 2 * r + e] * scale - base;
-          scores[i + 2 * r + e] = kByProducts && i / 4 % 4 == 3 ? exp2_by_products(power) : exp2_fast(power);
+          scores[i + 2 * r + e] = exp2_fast(scores[i + 2 * r + e] * scale - base);
           part[e] += scores[i + 2 * r + e];
         }
       }

@@ -143,7 +143,6 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
     FlashRows<Tile, kCausal, kWindow, T, S> rows;
     ScoreFragment<S, kCols / 8> fragment;
     FlashSums<Tile, T> sums;
-    const uint32_t zero = uint32_t(attention.heads) >> 31;
     float scores[kCols / 2], keep[2];
 
     // Behind a sequence lie rows of others, and 0 times their NaN is NaN: rows of v that nobody sees become 0.
@@ -196,8 +195,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
         k_place.next();
         change_and_hide(col0);
         rows.weigh(scores, scale, keep);
-        sums.prepare(scores);
-        sums.round(scores, zero);
+        sums.round(scores);
         if (Q::kRagged && col0 + kCols > seq.sight.cols) clear_v(seq.sight.cols - col0);
         while (col0 > first) {
           col0 -= kCols;
@@ -214,7 +212,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           k_place.next();
           change_and_hide(col0);
           rows.weigh(scores, scale, keep);
-          sums.prepare(scores);
+          hold_registers(scores);
           // Has ended; its branch keeps the next wait behind the weights, which hides them. With 64 columns other groups hide them as well.
           if constexpr (Tile::kDepth >= 128) barrier_wait(sums_full + v_place.stage * 8, v_place.parity);
           wgmma_wait<0>();
@@ -223,7 +221,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) attention_hopper_kernel(con
           v_place.next();
           sums.add(rows.out);
           if constexpr (S::kSoftmax) sums.rescale(rows.out, keep);
-          sums.round(scores, zero);
+          sums.round(scores);
         }
         release(q_empty + q_place.stage * 8);
         q_place.next();

@@ -45,8 +45,7 @@ struct FlashSums<Tile, T, 2> {
   uint32_t weights[kCols / 16][4];
 
   __device__ __forceinline__ void clear() {}
-  __device__ __forceinline__ void prepare(float (&scores)[kCols / 2]) { hold_registers(scores); }
-  __device__ __forceinline__ void round(const float (&scores)[kCols / 2], uint32_t) {
+  __device__ __forceinline__ void round(const float (&scores)[kCols / 2]) {
 #pragma unroll
     for (int i = 0; i < kCols / 16; ++i)
 #pragma unroll
@@ -76,30 +75,20 @@ template <class Tile, class T>
 struct FlashSums<Tile, T, 1> {
   static constexpr int kCols = Tile::kCols, kOut = Tile::kDepth / 2;
   static_assert(kCols <= 128, "sums of at most 128 products");
-  uint32_t weights[kCols / 32][4], next[kCols / 32][4];
+  uint32_t weights[kCols / 32][4];
   float part[kOut], kept[2];
 
   __device__ __forceinline__ void clear() { kept[0] = kept[1] = 0.f; }
-  /// Rounds the next weights while a product may still read those before: among the powers, for which other instructions wait.
   /// A thread has columns 2 t and 2 t + 1 of each 8, and gives them to the product as its four columns of each 16: `turn_values` has put the
   /// rows of v in this order.
-  __device__ __forceinline__ void prepare(float (&scores)[kCols / 2]) {
-#pragma unroll
-    for (int i = 0; i < kCols / 32; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int at = 16 * i + e / 2 * 8 + e % 2 * 2;
-        next[i][e] = uint32_t(T::saturated(scores[at], scores[at + 1])) | uint32_t(T::saturated(scores[at + 4], scores[at + 5])) << 16;
-      }
-      hold_registers(next[i]);
-    }
-  }
-  /// @param zero 0, which the compiler must not know: it would give both the same registers, and let no product run while these change
-  __device__ __forceinline__ void round(const float (&)[kCols / 2], uint32_t zero) {
+  __device__ __forceinline__ void round(const float (&scores)[kCols / 2]) {
 #pragma unroll
     for (int i = 0; i < kCols / 32; ++i)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) weights[i][e] = next[i][e] ^ zero;
+      for (int e = 0; e < 4; ++e) {
+        const int at = 16 * i + e / 2 * 8 + e % 2 * 2;
+        weights[i][e] = uint32_t(T::saturated(scores[at], scores[at + 1])) | uint32_t(T::saturated(scores[at + 4], scores[at + 5])) << 16;
+      }
   }
   /// @param v its columns, in chunks of 128 rows
   __device__ __forceinline__ void start(float (&)[kOut], uint32_t v) {

@@ -22,12 +22,6 @@ __device__ __forceinline__ void hold_registers(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-template <int kCount>
-__device__ __forceinline__ void hold_registers(uint32_t (&d)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i])::"memory");
-}
-
 /// @brief d += a @ b, asynchronously; N is the contiguous dim of b (`wgmma_operand` with the distance of its chunks of 64). Of 8-bit floats,
 /// with K contiguous: d = a @ b + (accumulate ? d : 0).
 template <int kN>

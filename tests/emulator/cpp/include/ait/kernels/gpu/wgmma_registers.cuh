@@ -8,8 +8,8 @@
 #if defined(AIT_CUDA)
 namespace ait::gpu {
 
-template <class T, int kCount>
-void hold_registers(T (&)[kCount]) {}
+template <int kCount>
+void hold_registers(float (&)[kCount]) {}
 
 template <int kN>
 struct WgmmaFromRegisters {
