@@ -171,7 +171,7 @@ struct PlainSegments {
 }  // namespace detail
 
 template <int kVec, class Space, class Start, class Finish, class Out>
-__global__ void __launch_bounds__(detail::kSegmentThreads, detail::kSegmentResident<kVec, typename Space::Sum>)
+__global__ void __launch_bounds__(detail::kSegmentThreads, (detail::kSegmentResident<kVec, typename Space::Sum>))
     scatter_segments_kernel(Space space, Start start, detail::GivenPlaces given, Finish finish, Out* out, detail::SegmentShape shape, detail::ScatterParts cut) {
   using Sum = typename Space::Sum;
   __shared__ uint32_t begins[detail::kMostSegments + 1], ends[2], has_long;
