@@ -460,6 +460,13 @@ DETECTION = ("roi_align_kernel", "nms_overlap_kernel", "nms_pick_kernel")
 CUMULATIVE = ("cumulative_rows_kernel", "cumulative_blocks_kernel", "cumulative_columns_kernel")
 MAPS = ("map_kernel", "map_flat_kernel", "map_pitched_kernel", "map_pairs_kernel")
 ORDERED = ordered_cases()
+
+
+def _counts(name: str) -> tuple[int, ...]:
+    """Numbers of places: with 20,000 for 600 elements, a block of a kernel of segments has one element."""
+    return (1, 300, 4200, 20000) if name.startswith(("segments", "followed")) else (1, 300, 4200)
+
+
 FAMILIES = {
     **drawn_families("elementwise", *MAPS, cuda=["map_repeat_kernel"]),
     **drawn_families("norm", *ROW, prepared=as_run),
@@ -502,7 +509,7 @@ FAMILIES = {
             for kind, sort in (("cuda", "radix_cluster_kernel"), ("rocm", "radix_pass_kernel"))
         },
         lambda: ORDERED,
-        lambda library, case, name: check_ordered(library, ORDERED["order"], case, (1, 300, 4200)) if name != "order" else None,
+        lambda library, case, name: check_ordered(library, ORDERED["order"], case, _counts(name)) if name != "order" else None,
     ),
     **drawn_families("jagged", *JAGGED),
     **drawn_families(
