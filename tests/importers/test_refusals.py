@@ -282,3 +282,25 @@ def test_hints_name_dims_of_the_model():
         ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"batch": 1})
     with pytest.raises(ImportFailure, match=r"hints: 'batch' has the hint 100 outside its range \d+ to \d+"):
         ait_mlir.compile(model, (x,), dynamic_shapes=({0: dim},), hints={"batch": [100]})
+
+
+class OverRows(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = x[0]
+        for row in x:
+            total = total + row
+        return total
+
+
+class While(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        t, total = 0, x[0]
+        while t < x.shape[0]:
+            total, t = total + x[t], t + 1
+        return total
+
+
+@pytest.mark.parametrize("model", [OverRows(), While()])
+def test_other_loops_over_a_dynamic_dim_name_the_one_that_is_imported(model: nn.Module) -> None:
+    with pytest.raises(ImportFailure, match=r"test_refusals\.py.*; write a loop over a dynamic dim as `for t in range\(n\)`"):
+        from_torch(model.eval(), (torch.randn(5, 3),), dynamic_shapes=({0: torch.export.Dim("n")},))

@@ -447,14 +447,17 @@ def explain(error: BaseException, again: Callable[[], Any], loops: Sequence[str]
     if _is_about_dims(text):
         where = _where_fixed(again)
         advice = _NO_CACHE if "cache_utils" in where else ""
-        reasons = "".join(f"; {reason}" for reason in loops)
-        return f"a dim that was to be dynamic is not{where}: {_essence(text)}{advice}{reasons}"
+        reasons = "".join(f"; {reason}" for reason in loops) or (_LOOP if _OTHER_LOOP.search(where) else "")
+        return f"a dim that was to be dynamic is not{where}: {_essence(text).rstrip('.')}{advice}{reasons}"
     if "dynamic_shapes" in text:
         return f"dynamic_shapes does not fit the example inputs: {_essence(text)}"
     advice = _NO_CACHE if "DynamicCache" in text else ""
     return f"torch.export cannot trace the model{at}: {_essence(text)} ({kind}){advice}"
 
 
+_LOOP = "; write a loop over a dynamic dim as `for t in range(n)`, with n a size"
+_OTHER_LOOP = re.compile(r": .*\b(?:for\b(?!.*\bin range\()|while\b)")
+"""A loop in a line of a model, but for those over a range."""
 _NO_CACHE = "; set use_cache=False if you need no cache of keys and values"
 
 
