@@ -63,7 +63,7 @@ def test_rows_at_the_borders_of_blocks_and_clusters_are_sorted(tmp_path: Path) -
             np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
 
 
-def test_scatters_in_a_given_order_have_the_bits_of_one_place_after_the_other(tmp_path: Path) -> None:
+def test_scatters_in_a_given_order_have_the_bits_of_that_order_or_of_its_pieces(tmp_path: Path) -> None:
     cases = ordered_cases()
     library = Library(list(cases.values()), tmp_path, Target("cuda", default_arch("cuda")))
     for name, case in cases.items():

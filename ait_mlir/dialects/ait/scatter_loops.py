@@ -137,7 +137,8 @@ class ScatterLoopsOp(UpdatesOperand, OrderedLoops):
 @irdl_op_definition
 class SegmentLoopsOp(OrderedLoops):
     """`ait.scatter_loops` with a result of its own, of which each element is written once, also those that no place
-    names. The tensor is only read: it may be a number that fills a shape. A GPU runs it.
+    names. The tensor is only read: it may be a number that fills a shape. A GPU runs it, and may combine many values of
+    an element in pieces, which it joins in their order.
 
     The region after `then` has an `ait.loops`, which computes the result from what is combined: it reads that at its
     own index alone, and may read the operands after `then`, too. What is combined is not rounded for it.
