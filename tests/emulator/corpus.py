@@ -445,7 +445,7 @@ COPIES = (
 )
 
 SORTING = (
-    "sort_tile_kernel",
+    "sort_short_kernel",
     "sort_row_kernel",
     "sort_columns_kernel",
     "kth_value_kernel",

@@ -86,6 +86,8 @@ TOPK = Spec(
             "view", "topk %a k 2", "b x s x T", to=("b x 2 x T", "b x 2 x i64"),
             strides={0: ("1", "b"), 1: ("1", "b"), 2: ("5", "2")},
         ),
+        form("half", "topk %a k 50", "b x 100 x T", to=("b x 50 x T", "b x 50 x i64"), types=("f16", "f32")),
+        form("few", "topk %a k 5 smallest", "b x 900 x T", to=("b x 5 x T", "b x 5 x i64"), types=("bf16", "f32"), both=True),
         # selected in parts, once and twice
         form("long", "topk %a k 20", "b x 20001 x T", to=("b x 20 x T", "b x 20 x i64"), types=("f16", "i64"), envs=TWO, few=TWO, both=True),
         form(

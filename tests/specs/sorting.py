@@ -26,8 +26,11 @@ SORT = Spec(
             strides={0: ("s + 8", "1"), 1: ("2*s", "2"), 2: ("1", "b")}, offset=1,
         ),
         form(
-            "columns", "sort %a dim 0", "300 x b x T", to=("300 x b x T", "300 x b x i64"), types=("bf16", "f64"), both=True,
+            "columns", "sort %a dim 0", "1100 x b x T", to=("1100 x b x T", "1100 x b x i64"), types=("bf16", "f64"), both=True,
         ),
+        # as many elements as 16 and 32 registers of each lane hold
+        form("wide", "sort %a dim 1", "b x 400 x T", to=("b x 400 x T", "b x 400 x i64"), types=("f32", "i64"), both=True),
+        form("widest", "sort %a dim 0 descending", "1000 x b x T", to=("1000 x b x T", "1000 x b x i64"), types=("bf16", "f32"), both=True),
         form(
             "turned", "sort %a dim 0", "300 x b x T", to=("300 x b x T", "300 x b x i64"), types=("f16", "i8"),
             strides={0: ("1", "300")}, both=True,

@@ -33,8 +33,11 @@ from ait_mlir.lowering.kernels.radix import (
 )
 from ait_mlir.lowering.target import HOPPER
 
-SHORT = 128
-"""The longest rows of which a GPU sorts several in a block: `kSortWidth` of `gpu/sort.cuh`."""
+def _short(t: TensorType) -> int:
+    """The longest rows that warps of a GPU sort in registers: `kSortShort` of `gpu/sort_short.cuh`."""
+    return 512 if key_bytes(t) == 8 else 1024
+
+
 WARP = 32
 """The most threads of a warp that hold a row together, on any GPU."""
 
@@ -71,6 +74,7 @@ def emit_sort(
     nested = [*collapse(loops or [single(3)], launch.scope), row]
     flags, more = [_flag(descending)], ""
     if launch.target.is_gpu:
+        flags += [str(min(length, TILE + 1)) for length in launch.scope.bounds(row.size)]
         more = f"{radix_each(*_rows(x.type, axis), launch.scope)}, "
     else:
         flags.append(_flag(launch.scope.bounds(row.size)[1] >= 2**32 - 1))
@@ -105,6 +109,8 @@ def key_bytes(t: TensorType) -> int:
 
 ELEMENT_SECONDS = 4e-12
 """Of one pass of a radix sort in shared memory over an element, on the card of the estimates."""
+STEP_SECONDS = 1.2e-13
+"""Of one step of a network over an element of one word (a key of 16 bits and its place), on the card of the estimates."""
 
 
 def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
@@ -115,9 +121,10 @@ def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
     if not target.is_gpu:
         return target.launch_seconds + moved + elements * 1e-8
     slower = HOPPER.bandwidth / target.bandwidth
-    if length <= SHORT:
+    if length <= _short(t):
         steps = length.bit_length() * (length.bit_length() + 1) // 2
-        return target.launch_seconds + moved + steps * elements * ELEMENT_SECONDS / 4 * slower
+        words = {1: 1, 2: 1, 4: 2.5}.get(element_bytes(t), 5)
+        return target.launch_seconds + moved + steps * elements * words * STEP_SECONDS * slower
     passes = -(-key_bits(t) // DIGIT_BITS)
     work = passes * elements * ELEMENT_SECONDS * slower
     if length <= TILE:
@@ -139,10 +146,9 @@ class TopkKernel(Kernel[TopkOp]):
 
     def seconds(self, op: TopkOp, target: Target) -> float:
         length = tensor_type(op.input).dims[op.axis].evaluate(estimate_env(scope_of(op)))
-        if op.k.value.data > _select_tile(op) // 4 or SHORT < length <= TILE:
+        if op.k.value.data > _select_tile(op) // 4 or length <= TILE:
             return sort_seconds(op, op.axis, target)
-        launches = 1 if length <= TILE else 3
-        return launches * target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
+        return 3 * target.launch_seconds + 2 * bytes_moved(op, scope_of(op)) / target.bandwidth
 
     def workspace(self, op: TopkOp, config: Config) -> Expr:
         return topk_bytes(op)

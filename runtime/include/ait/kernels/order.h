@@ -55,6 +55,19 @@ struct NarrowPair {
   AIT_FN bool operator<(const NarrowPair& other) const { return word < other.word; }
 };
 
+/// @brief A 16-bit key and a place below 2^16 - 1 in one word.
+struct PackedPair {
+  uint32_t word;
+
+  template <class K>
+  static AIT_FN PackedPair of(K key, int64_t place) {
+    return {static_cast<uint32_t>(key) << 16 | static_cast<uint32_t>(place)};
+  }
+  static AIT_FN PackedPair last() { return {~uint32_t(0)}; }
+  AIT_FN int64_t place() const { return static_cast<int64_t>(word & 0xffffu); }
+  AIT_FN bool operator<(const PackedPair& other) const { return word < other.word; }
+};
+
 /// @brief A key of up to 64 bits and any place.
 struct WidePair {
   uint64_t key, at;
@@ -73,6 +86,10 @@ struct WidePair {
 /// @brief The pairs of an element type; kFar if rows may have 2^32 - 1 elements or more.
 template <class T, bool kFar>
 using sort_pair_t = std::conditional_t<(sizeof(T) > 4) || kFar, WidePair, NarrowPair>;
+
+/// @brief The pairs of an element type in rows of fewer than 2^16 - 1 elements.
+template <class T>
+using short_pair_t = std::conditional_t<(sizeof(T) <= 2), PackedPair, sort_pair_t<T, false>>;
 
 /// @brief The number of elements of a sorted row before `value`, with those equal to it if kRight.
 template <bool kRight, class T>

@@ -34,7 +34,9 @@ struct TileOfRows {
   struct Walk {
     int inner, at, other;
     bool columns;
-    __device__ __forceinline__ Walk(const TileOfRows& tile, bool across) : inner(across ? tile.rows : tile.length), columns(across) {
+    __device__ __forceinline__ Walk(const TileOfRows& tile, bool across) : Walk(tile, across, tile.length) {}
+    /// The first `length` places of each row.
+    __device__ __forceinline__ Walk(const TileOfRows& tile, bool across, int length) : inner(across ? tile.rows : length), columns(across) {
       at = static_cast<int>(threadIdx.x) % inner;
       other = static_cast<int>(threadIdx.x) / inner;
     }

@@ -1,9 +1,8 @@
 /// @file sort.cuh
 /// @brief Rows in ascending or descending order, with equal elements in their original order.
 ///
-/// Short rows are sorted several to a block, in shared memory (bitonic: Batcher, 1968): as pairs of a key and a place (`order.h`), which are all
-/// different, so that no step has to be stable. Rows of up to kRadixTile elements have a block each, or share one that reads and writes across them;
-/// longer ones have several (`radix.cuh`).
+/// Warps sort short rows (`sort_short.cuh`). Rows of up to kRadixTile elements have a block each, or share one that reads and writes across them; longer
+/// ones have several (`radix.cuh`).
 #ifndef AIT_KERNELS_GPU_SORT_CUH_
 #define AIT_KERNELS_GPU_SORT_CUH_
 
@@ -13,13 +12,12 @@
 #include "ait/kernels/gpu/radix.cuh"
 #include "ait/kernels/gpu/row_group.cuh"
 #include "ait/kernels/gpu/row_tile.cuh"
+#include "ait/kernels/gpu/sort_short.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/operand.h"
 #include "ait/kernels/order.h"
 
 namespace ait::gpu {
-
-inline constexpr int kSortThreads = 256, kSortTile = 2048, kSortWidth = 128;  ///< the widest of the short rows
 
 /// @brief The results for a row: the first `count` of its elements in order.
 template <bool kDescending, int kOuter, class In, class Values, class Indices>
@@ -65,40 +63,6 @@ struct SortedRows {
     places.data[rank * places.strides[kOuter]] = static_cast<typename Indices::Value>(place);
   }
 };
-
-/// A block sorts `kSortTile / width` rows of up to `width` elements, a power of two.
-/// @param reads,writes whether neighbours in the memory of the input, of the results, belong to neighbouring rows
-template <class Pair, class Sorted>
-__global__ void __launch_bounds__(kSortThreads) sort_tile_kernel(Sorted sorted, int width, bool reads, bool writes) {
-  __shared__ Pair shared[kSortTile];
-  wait_for_previous();
-  allow_next();
-  const int rows = kSortTile / width, thread = threadIdx.x;
-  const int64_t length = sorted.space.length, first_row = static_cast<int64_t>(blockIdx.x) * rows;
-#pragma unroll 1
-  for (int i = thread; i < kSortTile; i += kSortThreads) {
-    const int row = reads ? i % rows : i / width, place = reads ? i / rows : i % width;
-    Pair pair = Pair::last();
-    if (first_row + row < sorted.space.rows && place < length) pair = Pair::of(sorted.key(first_row + row, place), place);
-    shared[row * width + place] = pair;
-  }
-  __syncthreads();
-  // Two sorted runs of size / 2 become one of `size`: first the lower half gets the lesser of both ends, then of both halves of each half.
-  for (int size = 2; size <= width; size *= 2) {
-    for (int step = size / 2; step > 0; step /= 2) {
-      for (int i = thread; i < kSortTile / 2; i += kSortThreads) {
-        const int low = i / step * 2 * step + i % step, high = step == size / 2 ? low ^ (size - 1) : low + step;
-        const Pair a = shared[low], b = shared[high];
-        if (b < a) shared[low] = b, shared[high] = a;
-      }
-      __syncthreads();
-    }
-  }
-  for (int i = thread; i < kSortTile; i += kSortThreads) {
-    const int row = writes ? i % rows : i / width, place = writes ? i / rows : i % width;
-    if (first_row + row < sorted.space.rows && place < length) sorted.store(first_row + row, place, 0, shared[row * width + place].place());
-  }
-}
 
 /// A block sorts a row of up to kRadixTile elements, `each` a thread.
 template <class Sorted>
@@ -164,9 +128,8 @@ __global__ void __launch_bounds__(kRadixThreads) sort_columns_kernel(Sorted sort
     }
   }
   __syncthreads();
-  const int outer = writes ? length : tile.rows;
-  for (typename Tile::Walk walk(tile, writes); walk.other < outer; walk.next()) {
-    if (walk.place() >= sorted.count) continue;
+  const int count = sorted.count < length ? static_cast<int>(sorted.count) : length, outer = writes ? count : tile.rows;
+  for (typename Tile::Walk walk(tile, writes, count); walk.other < outer; walk.next()) {
     const int row = walk.row(), place = order[row * pitch + walk.place()];
     sorted.store_at(starts[2 * row], starts[2 * row + 1], walk.place(), tile.at(row, place), place);
   }
@@ -198,45 +161,46 @@ bool memory_has_columns(const In& in) {
 }
 
 /// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places.
+/// @tparam kLeast,kMost the shortest and the longest row, at most kRadixTile + 1: lengths that do not occur need no kernel
 /// @param each as of `radix_sort`
 /// @param workspace of `ait_mlir/lowering/kernels/radix.py: radix_bytes`
-template <bool kDescending, size_t kRank, class In, class Values, class Indices>
+template <bool kDescending, int kLeast, int kMost, size_t kRank, class In, class Values, class Indices>
 int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
              int each, void* workspace) {
-  constexpr int kOuter = static_cast<int>(kRank) - 1, kBits = kSortBits<typename In::Value>;
-  using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
-  using Pair = sort_pair_t<typename In::Value, false>;
+  using T = typename In::Value;
+  using Sorted = SortedRows<kDescending, static_cast<int>(kRank) - 1, In, Values, Indices>;
+  constexpr int kBits = kSortBits<T>, kShort = kSortShort<T>;
   const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
   const int64_t length = sorted.space.length, rows = sorted.space.rows;
   if (rows <= 0 || length <= 0) return 0;
-  if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, each, kBits, sorted, sorted, workspace);
   const bool reads = memory_has_columns(in), writes = memory_has_columns(indices);
-  LaunchConfig config;
-  config.dependent = true;
-  if (length > kSortWidth) {
-    using T = typename In::Value;
-    const int each = static_cast<int>((length + kRadixThreads - 1) / kRadixThreads), passes = radix_passes(kBits);
+  if constexpr (kLeast <= kShort) {
+    if (kMost <= kShort || length <= kShort) return sort_short<kLeast, (kMost < kShort ? kMost : kShort)>(ctx, sorted, reads, writes);
+  }
+  if constexpr (kMost > kRadixTile) {
+    if (length > kRadixTile) return radix_sort<typename Sorted::K>(ctx, rows, length, each, kBits, sorted, sorted, workspace);
+  }
+  if constexpr (kMost > kShort && kLeast <= kRadixTile) {
+    const int held = static_cast<int>((length + kRadixThreads - 1) / kRadixThreads), passes = radix_passes(kBits);
+    LaunchConfig config;
+    config.dependent = true;
     config.block = dim3(kRadixThreads);
     if (reads || writes) {
       constexpr int64_t kStatic = 12 * 1024;  // counters
       const int64_t limit = shared_limit() / 2 - kStatic;
-      const auto bytes = [&](int most) { return detail::sort_columns_bytes<typename Sorted::K, T>(most, static_cast<int>(length), each); };
+      const auto bytes = [&](int most) { return detail::sort_columns_bytes<typename Sorted::K, T>(most, static_cast<int>(length), held); };
       int most = rows_of_tile<T>(1, true);
       while (most > 2 && bytes(most) > limit) most /= 2;
       if (bytes(most) <= limit) {
         config.grid = dim3(grid_size((rows + most - 1) / most));
         config.shared_bytes = static_cast<uint32_t>(bytes(most));
-        return launch(ctx, config, sort_columns_kernel<Sorted>, sorted, most, each, passes, reads, writes);
+        return launch(ctx, config, sort_columns_kernel<Sorted>, sorted, most, held, passes, reads, writes);
       }
     }
     config.grid = dim3(grid_size(rows));
-    return launch(ctx, config, sort_row_kernel<Sorted>, sorted, each, passes);
+    return launch(ctx, config, sort_row_kernel<Sorted>, sorted, held, passes);
   }
-  int width = 2;
-  while (width < length) width *= 2;
-  config.block = dim3(kSortThreads);
-  config.grid = dim3(grid_size((rows + kSortTile / width - 1) / (kSortTile / width)));
-  return launch(ctx, config, sort_tile_kernel<Pair, Sorted>, sorted, width, reads, writes);
+  return 0;
 }
 
 }  // namespace ait::gpu

@@ -1,7 +1,7 @@
 /// @file topk.cuh
 /// @brief The first elements of rows in order, and where they are.
 ///
-/// A warp has a short row, of which it finds one element after the other. Of a longer one each block selects the first elements of a part (Alabi et al.,
+/// A warp has a short row, of which it finds one element after the other, or which it sorts. Of a longer one each block selects the first elements of a part (Alabi et al.,
 /// 2012), in the order of their places; of what all parts have, the next launch does the same, until one block can sort the rest.
 #ifndef AIT_KERNELS_GPU_TOPK_CUH_
 #define AIT_KERNELS_GPU_TOPK_CUH_
@@ -15,7 +15,8 @@
 
 namespace ait::gpu {
 
-inline constexpr int kTopkShort = 1024, kTopkFew = 16;  ///< the longest row of a warp, the most elements asked for
+inline constexpr int kTopkShort = 1024;  ///< the longest row of a warp
+inline constexpr int kTopkShare = 64;    ///< to find an element costs a warp as much as to sort so many
 
 /// A warp has a row of up to kItems * kWarpSize elements. A block has `most` rows, a multiple of its warps.
 template <int kItems, class Sorted>
@@ -29,27 +30,29 @@ __global__ void __launch_bounds__(kRowTileThreads) topk_warp_kernel(Sorted sorte
   allow_next();
   tile.read(sorted, first);
   for (int row = threadIdx.x / kWarpSize; row < tile.rows; row += kRowTileThreads / kWarpSize) {
-    uint64_t pairs[kItems];
+    using Pair = short_pair_t<T>;
+    using Word = decltype(Pair::word);
+    Word pairs[kItems];
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const int place = i * kWarpSize + lane;
-      pairs[i] = place < length ? NarrowPair::of(sorted.key_of(tile.at(row, place)), place).word : NarrowPair::last().word;
+      pairs[i] = place < length ? Pair::of(sorted.key_of(tile.at(row, place)), place).word : Pair::last().word;
     }
-    uint64_t mine = 0;  // the result of rank `lane`
+    Word mine = 0;  // the result of rank `lane`
     for (int rank = 0; rank < static_cast<int>(sorted.count); ++rank) {
-      uint64_t best = pairs[0];
+      Word best = pairs[0];
 #pragma unroll
       for (int i = 1; i < kItems; ++i) best = pairs[i] < best ? pairs[i] : best;
 #pragma unroll
       for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
-        const uint64_t other = shuffle_xor(best, mask);
+        const Word other = shuffle_xor(best, mask);
         best = other < best ? other : best;
       }
 #pragma unroll
-      for (int i = 0; i < kItems; ++i) pairs[i] = pairs[i] == best ? NarrowPair::last().word : pairs[i];
+      for (int i = 0; i < kItems; ++i) pairs[i] = pairs[i] == best ? Pair::last().word : pairs[i];
       mine = lane == rank ? best : mine;
     }
-    if (lane < sorted.count) sorted.store(first + row, lane, 0, NarrowPair{mine}.place());
+    if (lane < sorted.count) sorted.store(first + row, lane, 0, Pair{mine}.place());
   }
 }
 
@@ -129,29 +132,13 @@ int32_t topk_short(const Context& ctx, const Sorted& sorted, bool columns) {
 }
 }  // namespace detail
 
-/// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places; as `sort`.
-/// @param each as of `radix_sort`
-/// @param workspace of `ait_mlir/lowering/kernels/sorting.py: topk_bytes`
-template <bool kDescending, size_t kRank, class In, class Values, class Indices>
-int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
-             int each, void* workspace) {
-  constexpr int kOuter = static_cast<int>(kRank) - 1;
-  using Sorted = SortedRows<kDescending, kOuter, In, Values, Indices>;
+/// @brief Selects the first `count` elements of each part of long rows, until one block can sort what is left of a row.
+template <class Sorted>
+int32_t topk_of_parts(const Context& ctx, const Sorted& sorted, int64_t count, void* workspace) {
   using K = typename Sorted::K;
-  constexpr int kTile = kSelectTile<K>;
-  const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
+  constexpr int kTile = kSelectTile<K>, kBits = kSortBits<typename Sorted::Value>;
   const int64_t rows = sorted.space.rows, length = sorted.space.length;
-  if (rows <= 0 || count <= 0) return 0;
-  if constexpr (sizeof(K) == 4) {
-    if (count <= kTopkFew && length <= kTopkShort) {
-      if (length <= 2 * kWarpSize) return detail::topk_short<2>(ctx, sorted, memory_has_columns(in));
-      if (length <= 8 * kWarpSize) return detail::topk_short<8>(ctx, sorted, memory_has_columns(in));
-      return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted, memory_has_columns(in));
-    }
-  }
-  if (length <= kRadixTile || count > kTile / 4) return sort<kDescending>(ctx, sizes, in, count, values, indices, each, workspace);
   if (length > UINT32_MAX) return ctx.fail("topk: a row of more than 2^32 - 1 elements");
-  constexpr int kBits = kSortBits<typename In::Value>;
   LaunchConfig config;
   config.block = dim3(kRadixThreads);
   config.dependent = true;
@@ -177,6 +164,31 @@ int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   config.grid = dim3(grid_size(rows));
   const int held = static_cast<int>((left + kRadixThreads - 1) / kRadixThreads);
   return launch(ctx, config, topk_join_kernel<Sorted, K>, sorted, now, left, held, radix_passes(kBits));
+}
+
+/// @brief The first `count` elements along the last of `sizes` in the order of `sort_key`, and their places; as `sort`.
+/// @param each as of `radix_sort`
+/// @param workspace of `ait_mlir/lowering/kernels/sorting.py: topk_bytes`
+template <bool kDescending, int kLeast, int kMost, size_t kRank, class In, class Values, class Indices>
+int32_t topk(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, int64_t count, const Values& values, const Indices& indices,
+             int each, void* workspace) {
+  using Sorted = SortedRows<kDescending, static_cast<int>(kRank) - 1, In, Values, Indices>;
+  using K = typename Sorted::K;
+  constexpr int kTile = kSelectTile<K>;
+  const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
+  const int64_t rows = sorted.space.rows, length = sorted.space.length;
+  if (rows <= 0 || count <= 0) return 0;
+  if constexpr (sizeof(K) == 4 && kLeast <= kTopkShort) {
+    if (count * kTopkShare <= length && length <= kTopkShort) {
+      const bool columns = memory_has_columns(in);
+      if (kMost <= 8 * kWarpSize || length <= 8 * kWarpSize) return detail::topk_short<8>(ctx, sorted, columns);
+      return detail::topk_short<kTopkShort / kWarpSize>(ctx, sorted, columns);
+    }
+  }
+  if (length <= kRadixTile || count > kTile / 4) {
+    return sort<kDescending, kLeast, kMost>(ctx, sizes, in, count, values, indices, each, workspace);
+  }
+  return topk_of_parts(ctx, sorted, count, workspace);
 }
 
 }  // namespace ait::gpu
