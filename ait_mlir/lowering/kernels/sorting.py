@@ -33,6 +33,7 @@ from ait_mlir.lowering.kernels.radix import (
 )
 from ait_mlir.lowering.target import HOPPER
 
+
 def _short(t: TensorType) -> int:
     """The longest rows that warps of a GPU sort in registers: `kSortShort` of `gpu/sort_short.cuh`."""
     return 512 if key_bytes(t) == 8 else 1024
