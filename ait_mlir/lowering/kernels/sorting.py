@@ -111,7 +111,7 @@ def key_bytes(t: TensorType) -> int:
 ELEMENT_SECONDS = 4e-12
 """Of one pass of a radix sort in shared memory over an element, on the card of the estimates."""
 STEP_SECONDS = 1.2e-13
-"""Of one step of a network over an element of one word (a key of 16 bits and its place), on the card of the estimates."""
+"""Of one step of a network over an element of one word (a key of 16 bits, its place), on the card of the estimates."""
 
 
 def sort_seconds(op: SortOp | TopkOp, axis: int, target: Target) -> float:
