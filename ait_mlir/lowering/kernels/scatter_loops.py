@@ -212,12 +212,12 @@ class Functor:
         if self.lane is None:
             return "false"
         checks: dict[str, None] = {}
-        for read, lane in self.body.vectors:
-            checks[f"ait::gpu::is_aligned<{self.lanes}>({self.inputs[read.tensor].name})"] = None
-            if picked(self.nest, read, lane, self.lanes) is None:
-                for e in alignment(self.nest, read, lane, self.lanes) or []:
-                    if not self.nest.around.divisible(e, self.lanes):
-                        checks[f"{self.launch.cpp(e)} % {self.lanes} == 0"] = None
+        for read, lane, lanes in self.body.vectors:
+            checks[f"ait::gpu::is_aligned<{lanes}>({self.inputs[read.tensor].name})"] = None
+            if picked(self.nest, read, lane, lanes) is None:
+                for e in alignment(self.nest, read, lane, lanes) or []:
+                    if not self.nest.around.divisible(e, lanes):
+                        checks[f"{self.launch.cpp(e)} % {lanes} == 0"] = None
         return " && ".join(checks) or "true"
 
 

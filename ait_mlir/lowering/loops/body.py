@@ -155,6 +155,8 @@ class Body:
     """The axis whose neighbours are the lanes."""
     lanes: int = 1
     """The neighbours of an access, if accesses must be aligned."""
+    width: str = "kLanes"
+    """The C++ of how many lanes there are."""
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     arrays: set[SSAValue] = field(default_factory=set[SSAValue])
     """Values that have an element for each lane."""
@@ -172,8 +174,8 @@ class Body:
     count. Without branches, the reads of several calls wait for memory together."""
     unrolled: int = 1
     """How often the compiler writes out what is printed now."""
-    vectors: list[tuple[Read, str]] = field(default_factory=list[tuple[Read, str]])
-    """The reads that were printed as accesses of lanes, with the axis of these."""
+    vectors: list[tuple[Read, str, int]] = field(default_factory=list[tuple[Read, str, int]])
+    """The reads that were printed as accesses of lanes, with the axis of these and their number."""
     counts: Counter[str] = field(default_factory=Counter[str])
     users: Mapping[SSAValue, frozenset[str]] = field(default_factory=dict[SSAValue, frozenset[str]])
 
@@ -252,7 +254,7 @@ class Body:
                 self.print_vector_read(node)
         arrays = [v for node in nodes for v in node.results if v in later]
         for v in arrays:
-            self.lines.add(f"{self.lane_type(v.type)} {self.new_array(v)}[kLanes];")
+            self.lines.add(f"{self.lane_type(v.type)} {self.new_array(v)}[{self.width}];")
         assert self.lane is not None
         before = self.index.variables.get(self.lane)
         assert before is not None
@@ -270,7 +272,7 @@ class Body:
             self.lines.add("#pragma unroll")
         else:
             self.lines.add("#pragma GCC ivdep")
-        with self.lines.braces("for (int j = 0; j < kLanes; ++j)"):
+        with self.lines.braces(f"for (int j = 0; j < {self.width}; ++j)"):
             if here and any(here in line for line in body):
                 self.lines.add(f"const Index {here} = {before} + j;")
             self.lines.add(*body)
@@ -361,13 +363,13 @@ class Body:
         if self.kept(read.result) is not None or (pick is None and not self.is_vector(read)):
             return
         assert self.lane is not None
-        self.vectors.append((read, self.lane))
+        self.vectors.append((read, self.lane, self.lanes))
         name = self.name(read.result)
         t = self.lane_type(read.element if self.place == "gpu" else compute_type(read.element))
         if pick is not None:
             self.print_picks(read, pick, name, t)
             return
-        self.lines.add(f"{t} {name}_lanes[kLanes];")
+        self.lines.add(f"{t} {name}_lanes[{self.width}];")
         call = f"ait::{self.place}::load_lanes({self.pointer(read)}, {name}_lanes)"
         inside = self.inside(read)
         if not inside:
@@ -379,7 +381,7 @@ class Body:
 
     def print_picks(self, read: Read, pick: Picks, name: str, t: str) -> None:
         """Print the accesses that lanes share, and which element each lane takes. With one lane it is the first."""
-        sizes = [f"[kLanes > 1 ? {n} : 1]" for n in (len(pick.starts), pick.count)]
+        sizes = [f"[{self.width} > 1 ? {n} : 1]" for n in (len(pick.starts), pick.count)]
         self.lines.add(f"{t} {name}_lanes{''.join(sizes)};")
         for word, numbers in (("access", pick.accesses), ("place", pick.places)):
             self.lines.add(f"constexpr int {name}_{word}[] = {{{', '.join(map(str, numbers))}}};")
@@ -388,7 +390,7 @@ class Body:
             self.lines.add(f"const bool {name}_inside = {inside};")
         with self.lines.braces(f"if ({name}_inside)") if inside else nullcontext():
             self.lines.add(f"const auto* const {name}_from = {self.pointer(read)};")
-            with self.lines.braces("if constexpr (kLanes > 1)", "} else {"):
+            with self.lines.braces(f"if constexpr ({self.width} > 1)", "} else {"):
                 for i, start in enumerate(pick.starts):
                     at = f"{name}_from + ({self.index.text(start)})"
                     self.lines.add(f"ait::{self.place}::load_lanes({at}, {name}_lanes[{i}]);")
@@ -415,7 +417,7 @@ class Body:
         if kept is not None or pick is not None or self.is_vector(read):
             lanes = self.names[read.result]
             parts = ("access", "place") if pick is not None else ()
-            which = "".join(f"[kLanes > 1 ? {lanes}_{part}[j] : 0]" for part in parts) or "[j]"
+            which = "".join(f"[{self.width} > 1 ? {lanes}_{part}[j] : 0]" for part in parts) or "[j]"
             source = f"{lanes}_lanes{which}" if kept is None else kept
             value = f"ait::convert<{compute}>({source})"
             inside = self.inside(read) if kept is not None else f"{lanes}_inside" if self.inside(read) else ""
@@ -489,7 +491,7 @@ class Body:
                 continue
             self.divisors[by] = name = self.new("divisor")
             if by in self.arrays:
-                self.lines.add(f"ait::Divisor {name}[kLanes];")
+                self.lines.add(f"ait::Divisor {name}[{self.width}];")
                 self.each_lane([f"{name}[j] = ait::divisor_narrow({self.ref(by)});"])
             else:
                 self.lines.add(f"const ait::Divisor {name} = ait::divisor_narrow({self.ref(by)});")
@@ -581,7 +583,7 @@ class Body:
         """
         state = self.new(acc.word)
         if laned or (laned is None and self.in_lanes(acc.fold.value)):
-            self.lines.add(f"{acc.type} {state}[kLanes];")
+            self.lines.add(f"{acc.type} {state}[{self.width}];")
             self.each_lane([f"{state}[j] = {acc.start};"])
         else:
             self.lines.add(f"{acc.type} {state} = {acc.start};")
@@ -601,7 +603,7 @@ class Body:
             else:
                 self.names[result] = f"{state}_values{suffix}"
                 self.arrays.add(result)
-                self.lines.add(f"{self.lane_type(result.type)} {self.names[result]}[kLanes];")
+                self.lines.add(f"{self.lane_type(result.type)} {self.names[result]}[{self.width}];")
                 self.each_lane([f"{self.ref(result)} = {value};"])
 
     def variable(self, axis: Axis) -> str:

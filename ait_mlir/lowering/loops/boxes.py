@@ -26,6 +26,7 @@ from ait_mlir.lowering.loops.nest import (
     Read,
     best_lane_of_results,
     continues,
+    is_stored,
     operands_of,
     step,
     that_follow,
@@ -202,11 +203,6 @@ def _side(nest: Nest, axes: tuple[Axis, ...], reads: list[Read]) -> Side:
     types = tuple(stored[v] if v in stored and v not in used and nest.yields.count(v) == 1 else v.type for v in results)
     derived = Side(axes, tuple(nodes), results, types)
     return derived if derived.width < plain.width else plain
-
-
-def is_stored(read: Read) -> bool:
-    """Whether the value of a read is exact in the type of its tensor, outside of it, too."""
-    return not read.guards or (read.fill is not None and float(read.fill) in (0.0, math.inf, -math.inf))
 
 
 @dataclass

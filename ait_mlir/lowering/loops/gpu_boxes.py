@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
-from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dims import Expr, const, floordiv, product
 from ait_mlir.lowering.cpp import element_type
-from ait_mlir.lowering.loops.boxes import Boxes, Side, boxes_of, is_stored
-from ait_mlir.lowering.loops.estimates import BATCH_BYTES
+from ait_mlir.lowering.loops.boxes import Boxes, Side, boxes_of
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, STATIC_SHARED
 from ait_mlir.lowering.loops.gpu_maps import Maps
-from ait_mlir.lowering.loops.nest import Axis, Read
+from ait_mlir.lowering.loops.gpu_words import WIDTH, Words
+from ait_mlir.lowering.loops.nest import Axis
 
 MOST_BEYOND = 1.15
 """The places at which threads look, over those of an axis, if the threads of a group lie along it."""
 MOST_UNROLLED = 32
 """The most steps that the compiler writes out, so that an index along outer axes is a number."""
+FEWEST_STEPS = 4
+"""The fewest steps of a round: as many accesses of a thread are on their way."""
 MOST_IDLE = 0.2
 """The share of the threads of a block that may be left over where the others keep their index along inner axes."""
 
@@ -29,8 +28,8 @@ MOST_IDLE = 0.2
 @dataclass
 class Walk:
     """How the threads of a block walk through a box. Each keeps its index along the `inner` axes, of which there are
-    `inside` places. `group` threads have the same index along these, and walk along the `outer` axes in `steps` steps,
-    which all threads take together.
+    `inside` places. `group` threads have the same index along these, and walk along the `outer` axes in `rounds` rounds
+    of `steps` steps, which all threads take together.
     """
 
     group: int
@@ -39,9 +38,10 @@ class Walk:
     inner: list[tuple[Axis, str]]
     """Axes with the C++ of their place in the box."""
     outer: list[tuple[Axis, str]]
-    """The same, of the step `STEP`."""
+    """The same, of the step `STEP` of the round `ROUND`."""
     check: str = ""
     """The condition that a step has a place, if it need not have one."""
+    rounds: int = 1
 
     @property
     def threads(self) -> int:
@@ -121,11 +121,18 @@ class BoxThreads(Maps):
             turns = math.ceil(lengths[0] / group)
             along = "threadIdx.x" if inside == 1 else f"threadIdx.x / {inside}"
             if turns * group <= MOST_BEYOND * lengths[0]:  # the threads of a group lie along the first axis
-                found.steps = turns * math.prod(lengths[1:])
+                found.steps, unrolled = turns, 1
+                while unrolled < len(lengths) and found.steps * lengths[unrolled] <= MOST_UNROLLED:
+                    found.steps *= lengths[unrolled]
+                    unrolled += 1
+                if found.steps < FEWEST_STEPS:
+                    found.steps, unrolled = turns * math.prod(lengths[1:]), len(lengths)
+                found.rounds = math.prod(lengths[unrolled:])
                 rest = "STEP" if turns == 1 else f"STEP / {turns}"
-                turn = "STEP" if len(outer) == 1 else f"STEP % {turns}"
+                turn = "STEP" if unrolled == 1 else f"STEP % {turns}"
                 first = along if turns == 1 else f"{along} + {turn} * {group}"
-                texts = [first, *split_up(rest, lengths[1:], False)]
+                texts = [first, *split_up(rest, lengths[1:unrolled], False)]
+                texts += split_up("ROUND", lengths[unrolled:], False)
                 found.check = f"{first} < {lengths[0]}" if turns * group > lengths[0] else ""
             else:
                 places = math.prod(lengths)
@@ -136,19 +143,30 @@ class BoxThreads(Maps):
         return found
 
     def print_walk(
-        self, walk: Walk, along: Axis, lane: Axis | None, pieces: int, batch: int, *phases: Callable[[], None]
+        self,
+        walk: Walk,
+        along: Axis,
+        lane: Axis | None,
+        pieces: int,
+        batch: int,
+        declare: Callable[[], None],
+        *phases: Callable[[], None],
     ) -> None:
         """Print the loop in which the threads of a block walk through a box. A thread has `batch` places in flight, for
         each of which a phase runs before the next one begins; at each it has `pieces` neighbours along an axis.
+        `declare` prints what the phases pass on.
         """
         lines = self.body.lines
         checks = [self.print_place(axis, at, along, lane, pieces) for axis, at in walk.inner]
         whole = f"if (threadIdx.x < {walk.threads})" if walk.threads < BLOCK else ""
-        with lines.braces(whole) if whole else nullcontext():
+        with ExitStack() as loops:
+            loops.enter_context(lines.braces(whole) if whole else nullcontext())
+            if walk.rounds > 1:
+                lines.add("#pragma unroll 1")
+                loops.enter_context(lines.braces(f"for (int round = 0; round < {walk.rounds}; ++round)"))
             lines.add(f"#pragma unroll{'' if walk.steps <= MOST_UNROLLED else ' 4' if batch == 1 else ' 1'}")
             with lines.braces(f"for (int step = 0; step < {walk.steps}; step += {batch})"):
-                for read, name in self.batched.items():
-                    lines.add(f"{element_type(read.element)} {name}[{batch}];")
+                declare()
                 for phase in phases:
                     self.print_phase(walk, along, lane, pieces, batch, checks, phase)
 
@@ -170,12 +188,12 @@ class BoxThreads(Maps):
             here = "step" if batch == 1 else "(step + item)"
             inside = [walk.check.replace("STEP", here)]
             inside += [f"step + item < {walk.steps}"] if walk.steps % batch else []
-            places = [(axis, at.replace("STEP", here)) for axis, at in walk.outer]
+            places = [(axis, at.replace("STEP", here).replace("ROUND", "round")) for axis, at in walk.outer]
             inside += [self.print_place(axis, at, along, lane, pieces) for axis, at in places]
             with lines.braces(self.over_pieces(along, pieces)) if pieces > 1 else nullcontext():
                 if pieces > 1:
                     name = self.body.index.variables[along.name]
-                    lines.add(f"const int {name}_at = {name}_of + piece * kLanes;")
+                    lines.add(f"const int {name}_at = {name}_of + piece * {self.body.width};")
                     inside.append(self.print_index(along, lane))
                 text = " && ".join(c for c in (*inside, *checks) if c)
                 with lines.braces(f"if ({text})") if text else nullcontext():
@@ -184,7 +202,7 @@ class BoxThreads(Maps):
     def over_pieces(self, along: Axis, pieces: int) -> str:
         """The head of the loop over the accesses of a thread: one, unless operands begin on odd places."""
         self.body.lines.add("#pragma unroll")
-        return f"for (int piece = 0; piece < {pieces} / kLanes; ++piece)"
+        return f"for (int piece = 0; piece < {pieces} / {self.body.width}; ++piece)"
 
     def print_place(self, axis: Axis, at: str, along: Axis, lane: Axis | None, pieces: int) -> str:
         """Print the index along an axis from a place in the box; returns the condition that it is inside, if it need
@@ -241,52 +259,49 @@ class BoxThreads(Maps):
         names = [body.new("tile") for _ in side.values]
         for name, t in zip(names, side.types, strict=True):
             lines.add(f"__shared__ __align__(16) {element_type(t)} {name}[{size}];")
-        has_lanes = self.lanes > 1 and self.boxes.extents[inner.name] % self.lanes == 0
-        has_lanes = has_lanes and self.nest.around.divisible(inner.count, self.lanes)
-        has_lanes = has_lanes and all(self.vector_along(read, inner.name) for read in side.reads)
-        pieces = self.lanes if has_lanes else 1
-        batch = 1 if has_lanes else max(1, BATCH_BYTES // min(BY_IR[read.element].bytes for read in side.reads))
-        walk = self.walk(side.axes, pieces=pieces)
-        batch = min(batch, walk.steps)
-        self.batched = {read: body.new("batch") for read in side.reads} if batch > 1 else {}
+        words = Words(self, side.nodes, inner, math.gcd(self.lanes, self.boxes.extents[inner.name]))
+        walk = self.walk(side.axes, pieces=words.count)
+        batch = min(words.batch, walk.steps)
         nodes = [*self.before(side.nodes), *side.nodes]
-
-        def stores() -> list[str]:
-            at = f"[place + j * {pitches[inner.name]}]" if has_lanes else "[place]"
-            return [
-                f"{name}{at} = ait::convert<{element_type(t)}>({body.ref(v)});"
-                for name, t, v in zip(names, side.types, side.values, strict=True)
-            ]
-
-        def read() -> None:
-            for each, name in self.batched.items():
-                inside, t = body.inside(each), element_type(each.element)
-                source, place = body.source(each)
-                value = f"{source}[{place}]"
-                outside = f"ait::convert<{t}>({body.fill(each)})" if is_stored(each) else f"{t}{{}}"
-                lines.add(f"{name}[item] = {f'{inside} ? {value} : {outside}' if inside else value};")
+        at = f"[{'item' if batch > 1 else 0}]{'[piece]' if words.count > 1 else ''}"
+        stored = {value: words.stored(value, t) for value, t in zip(side.values, side.types, strict=True)}
+        computed = [value for value in side.values if stored[value] is None]
+        types = dict(zip(side.values, side.types, strict=True))
+        tiles = dict(zip(side.values, names, strict=True))
+        neighbour = f"place + j * {pitches[inner.name]}"
 
         def compute() -> None:
             lines.add(f"const int place = {self.place(side, None)};")
-            if has_lanes:
-                self.set_lane(inner)
-            kept: dict[SSAValue, str] = {}
-            for each, name in self.batched.items():
-                if is_stored(each):
-                    body.names[each.result] = f"ait::convert<{element_type(each.result.type)}>({name}[item])"
-                else:
-                    kept[each.result] = f"{name}[item]"
-            body.kept = kept.get
-            computed = [node for node in nodes if not isinstance(node, Read) or node.result not in body.names]
-            body.print_nodes(computed, stores, side.values, each=has_lanes)
-            body.lane, body.kept = None, lambda value: None
-            for value in (v for node in nodes for v in node.results):
-                body.names.pop(value, None)
-                body.arrays.discard(value)
+            if computed:
+                words.print_values(
+                    at,
+                    nodes,
+                    lambda: [
+                        f"{tiles[v]}[{neighbour}] = ait::convert<{element_type(types[v])}>({body.ref(v)});"
+                        for v in computed
+                    ],
+                    computed,
+                )
+            for value, array in stored.items():
+                if array is not None:
+                    lines.add("#pragma unroll")
+                    with lines.braces(f"for (int j = 0; j < {WIDTH}; ++j)"):
+                        lines.add(f"{tiles[value]}[{neighbour}] = {array}{at}[j];")
 
         with self.variables():
-            self.print_walk(walk, inner, None, pieces, batch, *((read, compute) if batch > 1 else (compute,)))
-        self.batched = {}
+            words.begin()
+            body.width = WIDTH
+            self.print_walk(
+                walk,
+                inner,
+                None,
+                words.count,
+                batch,
+                lambda: words.declare(batch, f"[{words.count} / {WIDTH}]" if words.count > 1 else ""),
+                lambda: words.print_reads(at),
+                compute,
+            )
+            body.width = "kLanes"
         return names
 
     def print_results_of_box(self, names: Sequence[Sequence[str]], lane: Axis) -> None:
@@ -304,13 +319,13 @@ class BoxThreads(Maps):
                         f"ait::gpu::load_lanes({name} + ({self.place(side, lane)}), {lanes});",
                     )
                     body.names[value] = f"ait::convert<{element_type(value.type)}>({lanes}[j])"
+                    self.exact[value] = f"{lanes}[j]", t
             self.print_stores(left, "", self.others)
             body.lane = None
 
-        self.batched: dict[Read, str] = {}
         outer = [a for a in boxes.order if a not in boxes.run]
         with self.variables():
-            self.print_walk(self.walk([*outer, lane], lane, self.lanes), lane, lane, self.lanes, 1, store)
+            self.print_walk(self.walk([*outer, lane], lane, self.lanes), lane, lane, self.lanes, 1, lambda: None, store)
 
 
 def split_up(linear: str, lengths: Sequence[int], is_part: bool) -> list[str]:

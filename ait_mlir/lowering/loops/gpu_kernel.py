@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from xdsl.ir import Attribute, SSAValue
+
 from ait_mlir.dialects.ait.loops import LoopsOp
 from ait_mlir.dims import Expr, product, total
 from ait_mlir.lowering.cpp import CppText, comment, element_type
@@ -98,6 +100,8 @@ class GpuLoops(ABC):
         """The array in shared memory that takes the elements of a result, and their place there; None if none does."""
         self.turned: tuple[int, ...] = ()
         """The results whose array is a tile that a block turns: a thread has neighbours of it side by side."""
+        self.exact: dict[SSAValue, tuple[str, Attribute]] = {}
+        """The C++ of values for lane `j` as a tensor has them, and their type there: they are stored as they are."""
 
     @abstractmethod
     def print_body(self) -> tuple[str, int, str]:
@@ -107,12 +111,12 @@ class GpuLoops(ABC):
 
     def emit(self) -> Emission:
         blocks, block, what = self.print_body()
-        for read, lane in self.body.vectors:
+        for read, lane, lanes in self.body.vectors:
             if self.body.staged(read) is not None:
                 continue
             self.pointers[f"input{read.tensor}"] = None
-            if picked(self.nest, read, lane, self.lanes) is None:
-                for e in alignment(self.nest, read, lane, self.lanes) or []:
+            if picked(self.nest, read, lane, lanes) is None:
+                for e in alignment(self.nest, read, lane, lanes) or []:
                     self.need(e)
         self.is_wide = is_wide(self.nest)
         name = f"{self.name}_kernel_@ID@"
@@ -254,7 +258,9 @@ class GpuLoops(ABC):
         lines: list[str] = []
         for i in which:
             t = element_type(self.launch.outs[i].type.element_type)
-            stored = f"ait::convert<{t}>({body.ref(self.nest.yields[i])})"
+            value, element = self.nest.yields[i], self.launch.outs[i].type.element_type
+            exact, as_read = self.exact.get(value, ("", None))
+            stored = exact if as_read == element else f"ait::convert<{t}>({body.ref(value)})"
             if self.is_vector_store(i):
                 lines.append(f"result{i}[j] = {stored};")
             else:

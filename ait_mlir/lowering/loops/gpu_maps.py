@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dims import product
 from ait_mlir.lowering.cpp import element_type
 from ait_mlir.lowering.loops.gpu_kernel import BLOCK, STATIC_SHARED, GpuLoops
+from ait_mlir.lowering.loops.gpu_words import WIDTH, Words
 from ait_mlir.lowering.loops.nest import Axis, Node, Read, best_lane_of_results, operands_of, step, walk
 from ait_mlir.lowering.loops.turned import (
     beside_axis,
@@ -163,7 +164,9 @@ class Tiles(Maps):
         others = self.in_order_of_reads([a for a in self.nest.axes if a not in (lane, turn, beside)], apart)
         names: dict[SSAValue, str] = {}
         turning = [(read.result, read.element) for read in reads]
-        turning += [(value, value.type) for value in (*(fold.results[0] for fold in folds), *values.results)]
+        turning += [(fold.results[0], fold.results[0].type) for fold in folds]
+        turning += zip(values.results, values.types, strict=True)
+        types = dict(turning)
         for value, element in turning:
             names[value] = body.new("tile")
             lines.add(f"__shared__ __align__(16) {element_type(element)} {names[value]}[{deep * along * across}];")
@@ -178,52 +181,107 @@ class Tiles(Maps):
         self.split("ait::quotient<Index>(stripe, along)", others, None)
 
         @contextlib.contextmanager
+        def inside(outer: str, inner: str, length: int, piece: str, item: str = "item") -> Generator[None]:
+            """A condition: there is a piece of a tile that a thread moves at a step; `length` elements are adjacent
+            along `inner`.
+            """
+            lines.add(
+                f"const int chunk = {item} * {block} + threadIdx.x;",
+                f"const int {outer} = chunk / ({length} / {piece});",
+                f"const int {inner} = chunk % ({length} / {piece}) * {piece};",
+                f"const Index {at[lane]} = first_{at[lane]} + row, {at[turn]} = first_{at[turn]} + column;",
+            )
+            count = f"{along * across} / {piece}"
+            with lines.braces(f"if (chunk < {count} && {at[lane]} < {sizes[0]} && {at[turn]} < {sizes[1]})"):
+                yield
+
+        @contextlib.contextmanager
         def pieces(outer: str, inner: str, length: int, piece: str = "kLanes") -> Generator[None]:
-            """A loop over the pieces of a tile that one thread moves; `length` elements are adjacent along `inner`."""
+            """A loop over the pieces of a tile that one thread moves."""
             lines.add("#pragma unroll")
             count = f"{along * across} / {piece}"
-            with lines.braces(f"for (int item = 0; item < ({count} + {block - 1}) / {block}; ++item)"):
-                lines.add(
-                    f"const int chunk = item * {block} + threadIdx.x;",
-                    f"const int {outer} = chunk / ({length} / {piece});",
-                    f"const int {inner} = chunk % ({length} / {piece}) * {piece};",
-                    f"const Index {at[lane]} = first_{at[lane]} + row, {at[turn]} = first_{at[turn]} + column;",
-                )
-                with lines.braces(f"if (chunk < {count} && {at[lane]} < {sizes[0]} && {at[turn]} < {sizes[1]})"):
-                    lines.add(f"const int place = ait::gpu::turned<{width}, {along}>(row, column);")
-                    yield
+            with (
+                lines.braces(f"for (int item = 0; item < ({count} + {block - 1}) / {block}; ++item)"),
+                inside(outer, inner, length, piece),
+            ):
+                yield
+
+        def place(word: int) -> str:
+            """Where an element is in a tile whose words have so many elements."""
+            return f"ait::gpu::turned<{width}, {along}, {word}>(row, column)"
 
         each_beside = layer = ""
         if beside is not None:
             layer_of = body.variable(beside)
             each_beside = f"for (Index {layer_of} = 0; {layer_of} < {deep}; ++{layer_of})"
             layer = f"{layer_of} * {along * across} + "
+        places: dict[SSAValue, str] = {}
         if reads:
             self.need(turn.count)
             with pieces("row", "column", along):
+                lines.add(f"const int place = {place(width)};")
                 for read in reads:
                     name = names[read.result]
-                    body.vectors.append((read, turn.name))
+                    places[read.result] = place(width)
+                    body.vectors.append((read, turn.name, self.lanes))
                     lines.add(
                         f"{element_type(read.element)} {name}_lanes[kLanes];",
                         f"ait::gpu::load_lanes({body.pointer(read)}, {name}_lanes);",
                         f"ait::gpu::keep_lanes({name} + place, {name}_lanes);",
                     )
-        if computed:
-            results = [*(fold.results[0] for fold in folds), *values.results]
-            with pieces("row", "column", along, "1"), self.unrolled(each_beside):
-                body.print_nodes([*self.before(computed), *computed])
-                lines.add(*(f"{names[value]}[{layer}place] = {body.ref(value)};" for value in results))
-            for value in results:
-                body.names[value] = f"{names[value]}[{layer}place + j * {along}]"
-            self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in computed))
+        if folds:
+            results = [fold.results[0] for fold in folds]
+            with pieces("row", "column", along, "1"):
+                lines.add(f"const int place = {place(1)};")
+                with self.unrolled(each_beside):
+                    body.print_nodes([*self.before(folds), *folds])
+                    lines.add(*(f"{names[value]}[{layer}place] = {body.ref(value)};" for value in results))
+            places |= dict.fromkeys(results, place(1))
+        if values.nodes:
+            words = Words(self, values.nodes, turn, self.lanes)
+            batch = min(words.batch, max(1, size // (words.count * block)))
+            nodes = [*self.before(values.nodes), *values.nodes]
+            kept = {value: f"{names[value]}_lanes" for value in values.results if not words.stored(value, types[value])}
+
+            def keep() -> list[str]:
+                return [f"{n}[j] = ait::convert<{element_type(types[v])}>({body.ref(v)});" for v, n in kept.items()]
+
+            each_item = f"for (int item = 0; item < {batch}; ++item)"
+            words.begin()
+            lines.add("#pragma unroll")
+            chunks = f"({along * across} / {WIDTH} + {block - 1}) / {block}"
+            with lines.braces(f"for (int first = 0; first < {chunks}; first += {batch})"):
+                words.declare(batch)
+                lines.add("#pragma unroll")
+                with lines.braces(each_item), inside("row", "column", along, WIDTH, "(first + item)"):
+                    words.print_reads("[item]")
+                lines.add("#pragma unroll")
+                with lines.braces(each_item), inside("row", "column", along, WIDTH, "(first + item)"):
+                    lines.add(*(f"{element_type(types[v])} {name}[{WIDTH}];" for v, name in kept.items()))
+                    if kept:
+                        words.print_values("[item]", nodes, keep, list(kept))
+                    lines.add(f"const int place = {place(words.count)};")
+                    for value in values.results:
+                        name = kept.get(value) or f"{words.stored(value, types[value])}[item]"
+                        lines.add(f"ait::gpu::keep_lanes({names[value]} + place, {name});")
+            places |= dict.fromkeys(values.results, place(words.count))
         lines.add("__syncthreads();")
-        tiles = {read.result: names[read.result] for read in reads}
-        with pieces("column", "row", across), self.unrolled(each_beside):
-            body.kept = lambda value: f"{tiles[value]}[place + j * {along}]" if value in tiles else None
-            self.set_lane(lane)
-            self.print_results(self.rows, "")
-            body.kept = lambda value: None
+        texts = {text: f"place{i}" for i, text in enumerate(dict.fromkeys(places.values()))}
+        for value in (*(fold.results[0] for fold in folds), *values.results):
+            kept_at = f"{names[value]}[{layer}{texts[places[value]]} + j * {along}]"
+            is_same = types[value] == value.type
+            body.names[value] = kept_at if is_same else f"ait::convert<{element_type(value.type)}>({kept_at})"
+            self.exact[value] = kept_at, types[value]
+        self.rows = replace(self.rows, once=tuple(n for n in self.rows.once if n not in computed))
+        tiles = {read.result: f"{names[read.result]}[{texts[places[read.result]]} + j * {along}]" for read in reads}
+        self.exact |= {read.result: (tiles[read.result], read.element) for read in reads}
+        with pieces("column", "row", across):
+            lines.add(*(f"const int {name} = {text};" for text, name in texts.items()))
+            with self.unrolled(each_beside):
+                body.kept = tiles.get
+                self.set_lane(lane)
+                self.print_results(self.rows, "")
+                body.kept = lambda value: None
         total = f"{self.launch.cpp(product(a.count for a in others))}"
         steps = [f"(({self.launch.cpp(a.count)} + {n - 1}) / {n})" for a, n in ((lane, across), (turn, along))]
         what = f"A block transposes tiles of {along} by {across}; a thread moves {width} neighbours at a time."

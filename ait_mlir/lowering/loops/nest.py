@@ -6,6 +6,7 @@ neighbouring axes are merged if all reads and results step through them as throu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -574,6 +575,29 @@ def are_in_step(nest: Nest, read: Read, lane: str, lanes: int) -> bool:
         if not nest.around.divisible(size, lanes):
             return False
     return True
+
+
+def neighbours_of_word(nest: Nest, reads: Sequence[Read], axis: Axis, most: int) -> int:
+    """How many neighbours along an axis one access of each of some reads has, at most `most`: the largest power of two
+    for which all accesses are proved to be aligned, and within the tensor or outside of it as a whole. 1 if a read does
+    not step through neighbours.
+    """
+
+    def fits(read: Read, count: int) -> bool:
+        by = step(read.offset, axis.name)
+        if by is None or by.as_int() != 1 or read.gathers or alignment(nest, read, axis.name, count) != []:
+            return False
+        ends = any(axis.name in index.symbols for index, _ in read.guards)
+        return (ends or nest.around.divisible(axis.count, count)) and are_in_step(nest, read, axis.name, count)
+
+    while most > 1 and not all(fits(read, most) for read in reads):
+        most //= 2
+    return most
+
+
+def is_stored(read: Read) -> bool:
+    """Whether the value of a read is exact in the type of its tensor, outside of it, too."""
+    return not read.guards or (read.fill is not None and float(read.fill) in (0.0, math.inf, -math.inf))
 
 
 # ** which axis is contiguous **

@@ -24,6 +24,7 @@ from ait_mlir.lowering.loops.nest import (
     Read,
     alignment,
     best_lane_of_results,
+    is_stored,
     operands_of,
     step,
     that_follow,
@@ -73,6 +74,12 @@ class Values:
     nodes: tuple[Node, ...] = ()
     results: tuple[SSAValue, ...] = ()
 
+    @property
+    def types(self) -> list[Attribute]:
+        """The types in which the results turn: an element of a tensor as it is stored, where that is exact."""
+        read = {node.result: node.element for node in self.nodes if isinstance(node, Read) and is_stored(node)}
+        return [read.get(value, value.type) for value in self.results]
+
 
 @lru_cache(maxsize=256)
 def turned_values(nest: Nest, lane: str, axis: str, lanes: int = 1) -> Values:
@@ -101,7 +108,7 @@ def turned_types(nest: Nest, lane: str, axis: str, lanes: int) -> list[Attribute
     values = turned_values(nest, lane, axis, lanes)
     types = [read.element for read in turned_reads(nest, lane, axis) if read not in values.nodes]
     types += [fold.results[0].type for fold in turned_folds(nest, lane, axis)]
-    return [*types, *(value.type for value in values.results)]
+    return [*types, *values.types]
 
 
 def turned_folds(nest: Nest, lane: str, axis: str) -> list[Fold]:

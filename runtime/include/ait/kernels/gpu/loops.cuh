@@ -23,12 +23,12 @@ __device__ __forceinline__ void store_lanes(T* to, const T (&from)[kLanes]) {
   store<kLanes>(to, from);
 }
 
-/// @brief Where element (row, column) of a tile is, whose rows have `kColumns` elements, in pieces of `kPiece`: pieces that rows read together lie in
-/// different banks.
-template <int kPiece, int kColumns>
+/// @brief Where element (row, column) of a tile is, whose rows have `kColumns` elements: words of `kWord` neighbours of a row lie together, and those of
+/// every `kPiece`-th row, which threads read together, in different banks.
+template <int kPiece, int kColumns, int kWord = kPiece>
 __device__ __forceinline__ int turned(int row, int column) {
-  constexpr int kPieces = kColumns / kPiece;
-  return row * kColumns + ((column / kPiece) ^ (row / kPiece % kPieces)) * kPiece + column % kPiece;
+  constexpr int kWords = kColumns / kWord;
+  return row * kColumns + ((column / kWord) ^ (row / kPiece % kWords)) * kWord + column % kWord;
 }
 
 /// @brief Writes neighbours to shared memory, where they begin on a multiple of their bytes, at most of 16.
