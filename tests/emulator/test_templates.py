@@ -63,6 +63,10 @@ def test_special_long_rows(tmp_path: Path, length: int, template: str) -> None:
 @pytest.mark.parametrize(
     ("op", "length", "t", "few", "many"),
     [
+        ("softmax", 8, "f32", (2, 1), (1, 2)),
+        ("layer_norm", 8, "f16", (1, 1), (1, 1)),
+        ("rms_norm", 32, "bf16", (4, 1), (2, 2)),
+        ("layer_norm", 24, "bf16", (4, 1), (2, 2)),
         ("softmax", 40, "f16", (8, 1), (4, 2)),
         ("rms_norm", 64, "bf16", (8, 1), (4, 2)),
         ("layer_norm", 64, "f16", (8, 1), (4, 2)),

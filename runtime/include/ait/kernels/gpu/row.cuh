@@ -148,7 +148,7 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
     return launch_group<F, kGroup, kItems, kVec, kCut, kFull>(ctx, space, ins, outs, policy);
   } else {
     constexpr bool kOneLength = kLow == kHigh;
-    constexpr int64_t kTwoFrom = kOneLength ? 4 : 8;
+    constexpr int64_t kTwoFrom = kOneLength ? 1 : 8;
     constexpr bool kTwo = kVec > 1 && kMost > kTwoFrom && kFewest <= 32;
 #define AIT_ROW_GROUP(FROM, GROUP, ITEMS, MANY)                                                                                         \
   if constexpr (kMost > (FROM) && kFewest <= static_cast<int64_t>(GROUP) * (ITEMS)) {                                                   \
@@ -158,14 +158,21 @@ int32_t launch_length(const Context& ctx, const RowSpace<kOuter, kRowRank>& spac
     if constexpr (kTwo) {
       if (chunks > kTwoFrom && space.rows * chunks > multiprocessors() * kFillingThreads) {
         if constexpr (kOneLength) {
+          AIT_ROW_GROUP(1, 1, 2, true)
+          AIT_ROW_GROUP(2, 2, 2, true)
           AIT_ROW_GROUP(4, 4, 2, true)
         }
         AIT_ROW_GROUP(8, 8, 2, true)
         AIT_ROW_GROUP(16, 16, 2, true)
       }
     }
+    if constexpr (kOneLength) {  // no lane without a chunk: the others have the more bytes on their way
+      AIT_ROW_GROUP(0, 1, 1, false)
+      AIT_ROW_GROUP(1, 2, 1, false)
+      AIT_ROW_GROUP(2, 4, 1, false)
+    }
     if constexpr (kVec > 1 || kOneLength) {
-      AIT_ROW_GROUP(0, 8, 1, false)
+      AIT_ROW_GROUP(kOneLength ? 4 : 0, 8, 1, false)
       if constexpr (kOneLength || !kTwo) {  // else a warp does for so few rows, which is compiled anyway
         AIT_ROW_GROUP(8, 16, 1, false)
       }
