@@ -32,10 +32,11 @@ from ait_mlir.driver import program_of, run_to_phase
 from ait_mlir.errors import AitError
 from ait_mlir.importers.onnx import import_model
 from ait_mlir.options import CompileOptions
+from tests.alone import each_alone
 from tests.networks.check import CPU, EXPORTED, imported
 from tests.networks.network import Network, made
 from tests.networks.networks import NETWORKS
-from tests.networks.run import ROOT, SECONDS, digest, each_alone, import_libraries
+from tests.networks.run import ROOT, SECONDS, digest, import_libraries
 
 FOLDER = ROOT / "build" / "doors"
 PLAIN_INPUT = Network(torch.nn.Identity, lambda batch, length: {"input": torch.zeros(batch, length)})

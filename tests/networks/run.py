@@ -11,20 +11,16 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import multiprocessing
-import os
 import random
 import re
 import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
+from tests.alone import each_alone
 from tests.importers.vision import timm
 from tests.networks.check import CPU, Outcome, Place, check
 from tests.networks.families import FAMILIES
@@ -35,10 +31,6 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("ait_mlir", "runtime", "tests/networks")
 SECONDS = 600
 """The seconds after which a network is stopped."""
-
-R = TypeVar("R")
-Work = Callable[[str, Network], R]
-Failed = Callable[[str, str], R]
 
 
 def digest(sources: Sequence[str] = SOURCES, without: Sequence[str] = ()) -> str:
@@ -60,65 +52,6 @@ def import_libraries() -> None:
         print(f"transformers is missing: {error}")
     else:
         assert transformers.AutoModel
-
-
-def _child(work: Work[R], failed: Failed[R], name: str, network: Network, card: int | None, pipe: Connection) -> None:
-    if card is not None:  # the first use of CUDA in this process
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
-    try:
-        outcome = work(name, network)
-    except Exception as error:
-        outcome = failed("traceback", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
-    pipe.send(outcome)
-
-
-def each_alone(
-    networks: Mapping[str, Network],
-    work: Work[R],
-    failed: Failed[R],
-    jobs: int = 1,
-    cards: int = 0,
-    limit: float = SECONDS,
-    until: float = float("inf"),
-) -> Iterator[tuple[str, R]]:
-    """The result of `work` for each network in a process of its own, which may end or take longer than `limit`; `jobs`
-    of them run at once, each with one of `cards`. None starts after `until`, and all end then. `failed` makes the result
-    of a process without one, of the stage (`crash`, `time` or `traceback`) and an error.
-    """
-    context = multiprocessing.get_context("fork")
-    waiting = list(enumerate(networks.items()))
-    running: dict[Connection, tuple[str, multiprocessing.process.BaseProcess, float]] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs and time.monotonic() < until:
-                at, (name, network) = waiting.pop(0)
-                ours, theirs = context.Pipe()
-                card = at % cards if cards else None
-                process = context.Process(target=_child, args=(work, failed, name, network, card, theirs))
-                process.start()
-                theirs.close()
-                running[ours] = name, process, time.monotonic() + limit
-            if not running:
-                return
-            ready = wait(list(running), timeout=1)
-            for pipe, (name, process, end) in list(running.items()):
-                if pipe in ready:
-                    try:
-                        outcome = pipe.recv()
-                    except EOFError:
-                        outcome = failed("crash", "the process ended")
-                elif time.monotonic() > min(end, until):
-                    outcome = failed("time", f"not done after {limit:.0f} s")
-                else:
-                    continue
-                process.kill()
-                process.join()
-                del running[pipe]
-                yield name, outcome
-    finally:
-        for _, process, _ in running.values():
-            process.kill()
-            process.join()
 
 
 def row(name: str, outcome: Outcome) -> str:

@@ -1,0 +1,251 @@
+"""Tests that others wrote for the packages whose interfaces ours has, run on ours with another import.
+
+    python -m tests.clients.run --suite aitemplate --checkout DIR --out FILE.jsonl [--files REGEX] [--target cuda]
+        [--jobs 16] [--per-test 120] [--sample 2/10] [--seconds 600]
+
+Suites: `aitemplate` (facebookincubator/AITemplate, tests/unittest), `cudnn` and `notebooks` (NVIDIA/cudnn-frontend, test/python
+and samples/python). FILE gets a line a test as soon as it ends; a second run goes on where the first one stopped. Tests
+run in an order drawn once, so what ran by some moment is a fair sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import collections
+import contextlib
+import importlib
+import io
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests import full
+from tests.alone import each_alone
+from tests.clients.suites import SUITES, Suite, cells, copy, methods
+from tests.clients.unfair import unfair
+
+if TYPE_CHECKING:
+    from tests.clients.judge import Judge, Verdict
+
+KINDS = ("pass", "stricter", "wrong", "refused", "error", "crash", "timeout", "unfair", "skipped")
+FAIR = KINDS[:7]
+PRELOADED = ("torch", "ait_mlir.frontend.nn", "ait_mlir.graph", "tests.clients.judge")
+"""Modules that tests use. They are imported once, before this process is forked, and after the environment is set."""
+Row = dict[str, Any]
+
+
+class Collected:
+    """A plugin of pytest that notes the names of the tests of a file."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.error = ""
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.names = [item.nodeid for item in session.items]
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.error = str(report.longrepr)
+
+
+class Runner:
+    """Runs the tests of a suite from a changed copy in `folder`, each in the process that calls."""
+
+    def __init__(self, suite: Suite, folder: Path, target: str, threads: int) -> None:
+        self.suite, self.folder, self.target, self.threads = suite, folder, target, threads
+
+    def place(self, name: str) -> Path:
+        """The working folder of a test, with its `log`."""
+        return self.folder / "work" / re.sub(r"\W", "_", name)[-150:]
+
+    def _enter(self, name: str) -> Judge:
+        """Prepare this process: its working folder, where its output goes, PyTorch, and what follows its asserts."""
+        import torch
+
+        from tests.clients.host import HostCuda
+        from tests.clients.judge import Judge
+
+        torch.set_num_threads(self.threads)
+        work, judge = self.place(name), Judge(str(self.folder))
+        judge.install()
+        work.mkdir(parents=True, exist_ok=True)
+        os.chdir(work)
+        log = os.open(work / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        builtins.host_cuda = HostCuda()  # type: ignore[attr-defined]
+        return judge
+
+    def _pytest(self, name: str, *options: str, plugin: object) -> None:
+        import pytest
+
+        root = self.folder / self.suite.folders[0]
+        configuration = root / "pytest.ini"
+        configuration.touch()
+        fixed = ["-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler", f"--rootdir={root}", "-c", str(configuration)]
+        pytest.main([*fixed, *options, str(self.folder / name)], plugins=[plugin])
+
+    def collect(self, name: str, _: None) -> tuple[list[str], str]:
+        """The names of the tests of a file; those that its text has, and the error, if it cannot be imported."""
+        if name.endswith(".ipynb"):
+            return [name], ""
+        self._enter(name)
+        plugin = Collected()
+        self._pytest(name, "--collect-only", plugin=plugin)
+        if plugin.error:
+            found = methods((self.folder / name).read_text(encoding="utf-8"))
+            return [f"{name}::{method}" for method in found], plugin.error
+        return [f"{name}::{found.partition('::')[2]}" for found in plugin.names], ""
+
+    def run(self, name: str, error: str) -> Row:
+        """The row of a test; `error` is that of importing its file."""
+        from tests.clients.judge import Verdict
+
+        start = time.monotonic()
+        judge = self._enter(name)
+        if error:
+            found = Verdict(*judge_import(error))
+        elif name.endswith(".ipynb"):
+            found = self._notebook(name, judge)
+        else:
+            self._pytest(name, plugin=judge)
+            found = judge.verdict()
+        return {**asdict(found), "seconds": round(time.monotonic() - start, 1)}
+
+    def _notebook(self, name: str, judge: Judge) -> Verdict:
+        judge.ran, scope = True, {"__name__": "__main__"}
+        try:
+            for number, cell in enumerate(cells(self.folder / name, self.suite, self.target)):
+                exec(compile(cell, str(self.folder / f"{name}:{number}"), "exec"), scope)
+        except Exception as raised:
+            judge.raised = raised
+        return judge.verdict()
+
+
+def judge_import(error: str) -> tuple[str, str]:
+    """The verdict of a test whose file cannot be imported."""
+    lines = [line[1:].strip() for line in error.splitlines() if line.startswith("E ")]
+    reason = "; ".join(lines or error.splitlines()[-2:])
+    return ("refused" if "ait_mlir" in reason else "error"), reason[:2000]
+
+
+def failed(stage: str, error: str) -> Row:
+    """The row of a test whose process gave none."""
+    kind = {"time": "timeout", "crash": "crash"}.get(stage, "error")
+    return {"kind": kind, "reason": error[-2000:], "compared": 0, "seconds": 0.0}
+
+
+def drawn(names: Sequence[str], most: int | None = None, number: int = 1, parts: int = 1) -> list[str]:
+    """A part of the tests in an order that is drawn, always the same; of each file at most `most`."""
+    mixed, seen = random.Random(0).sample(sorted(names), len(names)), collections.Counter[str]()
+    kept: list[str] = []
+    for name in mixed:
+        seen[file := name.partition("::")[0]] += 1
+        if most is None or seen[file] <= most:
+            kept.append(name)
+    return kept[number - 1 :: parts]
+
+
+def rows(path: Path) -> dict[str, Row]:
+    """The rows of a file of results by the names of their tests; a last line that was cut off is left out."""
+    found: dict[str, Row] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            row = json.loads(line)
+            found[row["test"]] = row
+    return found
+
+
+def report(found: Mapping[str, Row]) -> str:
+    """Counts by file, and a line for each test that is fair and did not pass."""
+    by_file: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for name, row in found.items():
+        by_file[name.partition("::")[0]][row["kind"]] += 1
+    total = sum(by_file.values(), collections.Counter[str]())
+    out = io.StringIO()
+    for title, counts in (*sorted(by_file.items()), ("all", total)):
+        out.write(f"{title}: {', '.join(f'{counts[kind]} {kind}' for kind in KINDS if counts[kind])}\n")
+    for kind in (*FAIR[1:], "unfair"):
+        for name, row in sorted(found.items()):
+            if row["kind"] == kind:
+                where = f" ({row['compared']} comparisons right)" if kind == "stricter" else ""
+                out.write(f"{kind:<8} {name}{where}: {' '.join(row['reason'].split())[:400]}\n")
+    fair = sum(total[kind] for kind in FAIR)
+    out.write(f"{fair} fair: {total['pass']} pass, {total['stricter']} with a stricter assertion, {total['wrong']} wrong\n")
+    return out.getvalue()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.clients.run", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--suite", choices=list(SUITES), required=True)
+    parser.add_argument("--checkout", type=Path, required=True, help="the work tree of the suite's repository")
+    parser.add_argument("--out", type=Path, required=True, help="the file of results, a line of JSON a test")
+    parser.add_argument("--files", default="", help="a regular expression of the names of tests")
+    parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once; default: a core each")
+    parser.add_argument("--per-test", type=float, default=120, help="seconds for one test")
+    parser.add_argument("--most", type=int, help="at most N tests of each file, drawn")
+    parser.add_argument("--sample", type=full.shard, default=(1, 1), help="with 2/10: the second of ten parts")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="seconds for all")
+    args = parser.parse_args(argv)
+    until, suite = time.monotonic() + args.seconds, SUITES[args.suite]
+    if args.target == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    threads = max(1, (os.cpu_count() or 1) // max(args.jobs, 1))
+    for variable in ("OMP_NUM_THREADS", "AIT_NUM_THREADS", "AIT_BUILD_JOBS", "TORCHINDUCTOR_COMPILE_THREADS"):
+        os.environ[variable] = str(threads)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    for module in PRELOADED:
+        importlib.import_module(module)
+
+    with tempfile.TemporaryDirectory() as kept, args.out.open("a", encoding="utf-8") as out:
+        folder = Path(kept).resolve()
+        runner = Runner(suite, folder, args.target, threads)
+        found = rows(args.out)
+        names: dict[str, str] = {}
+        every = copy(suite, args.checkout, folder, args.target)
+        files = dict.fromkeys(name for name in every if re.search(args.files.partition("::")[0], name))
+
+        def uncollected(stage: str, error: str) -> tuple[list[str], str]:
+            return [], f"{stage}: {error}"
+
+        for name, (tests, error) in each_alone(files, runner.collect, uncollected, args.jobs, 0, args.per_test, until):
+            names |= dict.fromkeys(tests or [name], error)
+        chosen = drawn([name for name in names if re.search(args.files, name)], args.most, *args.sample)
+        todo = {name: names[name] for name in chosen if name not in found}
+
+        def last_words(name: str) -> str:
+            log = runner.place(name) / "log"
+            return log.read_text(errors="replace")[-1500:] if log.exists() else ""
+
+        def note(name: str, row: Row) -> None:
+            found[name] = {"test": name, "suite": suite.name, "target": args.target, **row}
+            out.write(json.dumps(found[name]) + "\n")
+            out.flush()
+
+        for name in [name for name in todo if unfair(suite.name, name)]:
+            del todo[name]
+            note(name, {"kind": "unfair", "reason": unfair(suite.name, name), "compared": 0, "seconds": 0.0})
+        for name, row in each_alone(todo, runner.run, failed, args.jobs, 0, args.per_test, until):
+            if time.monotonic() < until or row["kind"] != "timeout":
+                if row["kind"] == "crash":
+                    row["reason"] += ": " + last_words(name)
+                note(name, row)
+                print(f"{row['kind']:<8} {name} ({row['seconds']:.0f} s)", flush=True)
+    print(report(found), end="")
+    print(f"{sum(name not in found for name in todo)} of {len(chosen)} tests were not tried")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
