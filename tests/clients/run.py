@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from tests import full
 from tests.alone import each_alone
 from tests.clients.suites import SUITES, Suite, cells, copy, methods
-from tests.clients.unfair import unfair
+from tests.clients.unfair import unfair, unfair_error
 
 if TYPE_CHECKING:
     from tests.clients.judge import Judge, Verdict
@@ -135,8 +135,10 @@ class Runner:
 def judge_import(error: str) -> tuple[str, str]:
     """The verdict of a test whose file cannot be imported."""
     lines = [line[1:].strip() for line in error.splitlines() if line.startswith("E ")]
-    reason = "; ".join(lines or error.splitlines()[-2:])
-    return ("refused" if "ait_mlir" in reason else "error"), reason[:2000]
+    reason = "; ".join(lines or error.splitlines()[-2:])[:2000]
+    if why := unfair_error(reason):
+        return "unfair", f"{why}: {reason}"
+    return ("refused" if "ait_mlir" in reason else "error"), reason
 
 
 def failed(stage: str, error: str) -> Row:
@@ -156,18 +158,28 @@ def drawn(names: Sequence[str], most: int | None = None, number: int = 1, parts:
     return kept[number - 1 :: parts]
 
 
-def rows(path: Path) -> dict[str, Row]:
-    """The rows of a file of results by the names of their tests; a last line that was cut off is left out."""
-    found: dict[str, Row] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        with contextlib.suppress(json.JSONDecodeError):
-            row = json.loads(line)
-            found[row["test"]] = row
-    return found
+class Results:
+    """The rows of a file of results by the names of their tests; a line that was cut off is left out."""
+
+    def __init__(self, path: Path, **fixed: str) -> None:
+        self.path, self.fixed, self.rows = path, fixed, dict[str, Row]()
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        for line in text.splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                row = json.loads(line)
+                self.rows[row["test"]] = row
+        if text and not text.endswith("\n"):
+            path.write_text(text + "\n", encoding="utf-8")
+
+    def note(self, name: str, row: Row) -> None:
+        """Write the row of a test."""
+        self.rows[name] = {"test": name, **self.fixed, **row}
+        with self.path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(self.rows[name]) + "\n")
 
 
 def report(found: Mapping[str, Row]) -> str:
-    """Counts by file, and a line for each test that is fair and did not pass."""
+    """Counts by file, and a line for each test that did not pass; of those that are unfair or skipped one for each reason."""
     by_file: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for name, row in found.items():
         by_file[name.partition("::")[0]][row["kind"]] += 1
@@ -175,14 +187,34 @@ def report(found: Mapping[str, Row]) -> str:
     out = io.StringIO()
     for title, counts in (*sorted(by_file.items()), ("all", total)):
         out.write(f"{title}: {', '.join(f'{counts[kind]} {kind}' for kind in KINDS if counts[kind])}\n")
-    for kind in (*FAIR[1:], "unfair"):
+    for kind in KINDS[1:]:
+        lines = collections.Counter[str]()
         for name, row in sorted(found.items()):
-            if row["kind"] == kind:
-                where = f" ({row['compared']} comparisons right)" if kind == "stricter" else ""
-                out.write(f"{kind:<8} {name}{where}: {' '.join(row['reason'].split())[:400]}\n")
+            where = name if kind in FAIR else name.partition("::")[0]
+            right = f" ({row['compared']} comparisons right)" if kind == "stricter" else ""
+            lines[f"{where}{right}: {' '.join(row['reason'].split())[:400]}"] += row["kind"] == kind
+        for line, count in (+lines).items():
+            out.write(f"{kind:<8} {line}{f' ({count} tests)' if count > 1 else ''}\n")
     fair = sum(total[kind] for kind in FAIR)
     out.write(f"{fair} fair: {total['pass']} pass, {total['stricter']} with a stricter assertion, {total['wrong']} wrong\n")
     return out.getvalue()
+
+
+def collect(files: Sequence[str], runner: Runner, kept: Path, jobs: int, limit: float, until: float) -> dict[str, str]:
+    """The tests of files, with the errors of files that cannot be imported. The names of the others are kept in a file."""
+
+    def uncollected(stage: str, error: str) -> tuple[list[str], str]:
+        return [], f"{stage}: {error}"
+
+    known: dict[str, list[str]] = json.loads(kept.read_text()) if kept.exists() else {}
+    found = {name: "" for file in files for name in known.get(file, ())}
+    missing = dict.fromkeys(file for file in files if file not in known)
+    for file, (tests, error) in each_alone(missing, runner.collect, uncollected, jobs, 0, limit, until):
+        found |= dict.fromkeys(tests or ([file] if error else []), error)
+        if not error:
+            known[file] = tests
+    kept.write_text(json.dumps(known))
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -208,42 +240,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     for module in PRELOADED:
         importlib.import_module(module)
 
-    with tempfile.TemporaryDirectory() as kept, args.out.open("a", encoding="utf-8") as out:
+    results = Results(args.out, suite=suite.name, target=args.target)
+    with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept).resolve()
         runner = Runner(suite, folder, args.target, threads)
-        found = rows(args.out)
-        names: dict[str, str] = {}
-        every = copy(suite, args.checkout, folder, args.target)
-        files = dict.fromkeys(name for name in every if re.search(args.files.partition("::")[0], name))
-
-        def uncollected(stage: str, error: str) -> tuple[list[str], str]:
-            return [], f"{stage}: {error}"
-
-        for name, (tests, error) in each_alone(files, runner.collect, uncollected, args.jobs, 0, args.per_test, until):
-            names |= dict.fromkeys(tests or [name], error)
+        of_files = args.files.partition("::")[0]
+        files = [name for name in copy(suite, args.checkout, folder, args.target) if re.search(of_files, name)]
+        names = collect(files, runner, Path(f"{args.out}.names"), args.jobs, args.per_test, until)
         chosen = drawn([name for name in names if re.search(args.files, name)], args.most, *args.sample)
-        todo = {name: names[name] for name in chosen if name not in found}
-
-        def last_words(name: str) -> str:
-            log = runner.place(name) / "log"
-            return log.read_text(errors="replace")[-1500:] if log.exists() else ""
-
-        def note(name: str, row: Row) -> None:
-            found[name] = {"test": name, "suite": suite.name, "target": args.target, **row}
-            out.write(json.dumps(found[name]) + "\n")
-            out.flush()
-
-        for name in [name for name in todo if unfair(suite.name, name)]:
-            del todo[name]
-            note(name, {"kind": "unfair", "reason": unfair(suite.name, name), "compared": 0, "seconds": 0.0})
+        todo = {name: names[name] for name in chosen if name not in results.rows}
+        for name in list(todo):
+            if why := unfair(suite.name, name):
+                del todo[name]
+                results.note(name, {"kind": "unfair", "reason": why, "compared": 0, "seconds": 0.0})
         for name, row in each_alone(todo, runner.run, failed, args.jobs, 0, args.per_test, until):
-            if time.monotonic() < until or row["kind"] != "timeout":
-                if row["kind"] == "crash":
-                    row["reason"] += ": " + last_words(name)
-                note(name, row)
-                print(f"{row['kind']:<8} {name} ({row['seconds']:.0f} s)", flush=True)
-    print(report(found), end="")
-    print(f"{sum(name not in found for name in todo)} of {len(chosen)} tests were not tried")
+            if time.monotonic() > until and row["kind"] == "timeout":
+                continue
+            if row["kind"] == "crash":
+                log = runner.place(name) / "log"
+                row["reason"] += f": {log.read_text(errors='replace')[-1500:]}" if log.exists() else ""
+            results.note(name, row)
+            print(f"{row['kind']:<8} {name} ({row['seconds']:.0f} s)", flush=True)
+    print(report(results.rows), end="")
+    print(f"{sum(name not in results.rows for name in todo)} of {len(chosen)} tests were not tried")
     return 0
 
 

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 import re
 
-UNFAIR: dict[str, tuple[tuple[str, str], ...]] = {"aitemplate": (), "cudnn": (), "notebooks": ()}
+INTERNALS = "asks for functions of the original that no document names"
+UNFAIR: dict[str, tuple[tuple[str, str], ...]] = {
+    "aitemplate": (
+        (r"^tests/unittest/benchmark/", "measures times and compares nothing"),
+        (r"backend/test_(build_cache|profiler)\.py", INTERNALS),
+        (r"_profiler_cache\.py", "reads the database of profiled kernels and its log, which no document describes"),
+        (r"backend/test_(codegen_output_\w+|fused_elementwise_backend)\.py", "compares the text of generated CUDA code"),
+        (r"backend/test_gen_standalone\.py", "builds a program of the original's sources"),
+        (r"test_compilation_failure\.py", "damages the templates of the original"),
+        (r"test_tensor_accessor\.py|test_transform_toposort\.py", INTERNALS),
+    ),
+    "cudnn": (
+        (r"/fe_api/", "kernels of their own beside the graph API, most for SM100"),
+        (r"test_sm(90|100)_", "kernels of their own beside the graph API"),
+        (r"test_cudnn_sdpa_op\.py", "reads the private caches of an operator"),
+        (r"fp4|fp8|low_precision|block_scale", "floats of 8 and 4 bits, which the page lists as refused"),
+        (r"_bwd_|backward|bprop|_bwd\b|test_wgrads|drelu_dadd_dbn|drelu_dbn", "gradients, which the page lists as refused"),
+        (r"::test_repro\b", "repeats a case that a person gives"),
+    ),
+    "notebooks": ((r"backward", "gradients, which the page lists as refused"),),
+}
 """For each suite regular expressions of names of tests, `FILE::CLASS::METHOD`, and the reason."""
 UNFAIR_ERRORS: tuple[tuple[str, str], ...] = (
     (r"not implemented for '(?:Half|BFloat16)'", "PyTorch has no such function on a CPU"),
+    (r"No module named '(?!ait_mlir)", "needs another package"),
+    (r"(?:has no attribute|cannot import name) '_[a-zA-Z]", "asks for a private name"),
+    (r"has no gradient|gradients are not computed", "gradients, which the page lists as refused"),
 )
 """Regular expressions of the exception that ended a test, and the reason."""
 
@@ -15,3 +38,8 @@ UNFAIR_ERRORS: tuple[tuple[str, str], ...] = (
 def unfair(suite: str, name: str) -> str | None:
     """Why a test cannot be expected to pass, by its name; None if it can."""
     return next((why for pattern, why in UNFAIR[suite] if re.search(pattern, name)), None)
+
+
+def unfair_error(reason: str) -> str | None:
+    """Why a test cannot be expected to pass, by the exception that ended it; None if it can."""
+    return next((why for pattern, why in UNFAIR_ERRORS if re.search(pattern, reason)), None)
