@@ -31,7 +31,7 @@ class Event:
     def __init__(self, *_: object, **__: object) -> None:
         self.moment = 0.0
 
-    def record(self, *_: object) -> None:
+    def record(self, *_: object, **__: object) -> None:
         self.moment = time.perf_counter()
 
     def synchronize(self) -> None: ...

@@ -35,7 +35,8 @@ OF_NUMBERS = re.compile(r"allclose|isclose|equal\(|\b(?:max_)?(?:err|diff|mismat
 """How the statement of an assert about numbers looks, if it holds no tensor and calls none of these functions."""
 
 
-REFUSED = "cudnnGraphNotSupportedError"
+REFUSED = re.compile("cudnnGraphNotSupportedError|Graph not supported|unsupported graph")
+"""Our error in the text of a test that skips or fails because of it."""
 
 
 class WrongNumbers(AssertionError):
@@ -62,14 +63,26 @@ def has_numbers(values: Sequence[object]) -> bool:
     )
 
 
+def difference(found: Any, expected: Any) -> str:
+    """How far two tensors or arrays are apart."""
+    one, other = (torch.as_tensor(value).detach().double().cpu() for value in (found, expected))
+    if one.shape != other.shape:
+        return f"shapes {list(one.shape)} and {list(other.shape)}"
+    if not one.numel():
+        return "no elements"
+    at = int((one - other).abs().argmax())
+    most = f"{float(one.flatten()[at])} and {float(other.flatten()[at])}"
+    return f"{int((one != other).sum())} of {one.numel()} differ, most {most}"
+
+
 @dataclass(eq=False)  # plugins of pytest are hashed
 class Judge:
     """Follows one test, of files in `folder`."""
 
     folder: str
     compared: int = 0
-    unequal: bool = False
-    """Whether a comparison was False since the last assert."""
+    unequal: str = ""
+    """How far numbers were apart in a comparison since the last assert that was False; "" if none was."""
     deviations: list[str] = field(default_factory=list[str])
     raised: BaseException | None = None
     ran: bool = False
@@ -92,7 +105,7 @@ class Judge:
             if not value:
                 self._failed(text, (value,), AssertionError(text))
         finally:
-            self.unequal = False
+            self.unequal = ""
 
     def _client(self) -> str | None:
         """The statement of the test that is running, or None if none of its files called."""
@@ -107,7 +120,8 @@ class Judge:
             equal = function(*args, **kwargs)
             if self._client() is not None:
                 self.compared += 1
-                self.unequal = self.unequal or not equal
+                if not equal:
+                    self.unequal = difference(*args[:2])
             return equal
 
         return compare
@@ -138,14 +152,14 @@ class Judge:
             except AssertionError as error:
                 self._failed(statement or "", args[:2], error)
             finally:
-                self.unequal = False
+                self.unequal = ""
                 self.compared += has_numbers(args[:2])
 
         return check
 
     def _failed(self, statement: str, values: Sequence[object], error: AssertionError) -> None:
         if self.unequal or has_numbers(values) or OF_NUMBERS.search(statement):
-            raise WrongNumbers(f"{statement}: {error}") from None
+            raise WrongNumbers(f"{statement}: {self.unequal or error}") from None
         self._deviates(statement, error)
 
     def _deviates(self, statement: str, error: AssertionError) -> None:
@@ -181,7 +195,7 @@ def judged(raised: BaseException | None, deviations: Sequence[str], folder: str)
     place = f"{frames[-1].line or '?'}: " if frames else ""
     reason = f"{place}{type(raised).__name__}: {raised}"
     ended = isinstance(raised, (pytest.skip.Exception, pytest.fail.Exception, unittest.SkipTest))
-    refused = isinstance(raised, AitError) or (ended and REFUSED in reason)  # tests write our error into their own
+    refused = isinstance(raised, AitError) or (ended and REFUSED.search(reason) is not None)
     if isinstance(raised, (pytest.skip.Exception, unittest.SkipTest)) and not refused:
         return "skipped", str(raised)
     if why := unfair_error(reason):

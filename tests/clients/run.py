@@ -17,6 +17,7 @@ import contextlib
 import importlib
 import io
 import json
+import linecache
 import os
 import random
 import re
@@ -31,11 +32,12 @@ from typing import TYPE_CHECKING, Any
 from tests import full
 from tests.alone import each_alone
 from tests.clients.suites import SUITES, Suite, cells, copy, methods
-from tests.clients.unfair import unfair, unfair_error
+from tests.clients.unfair import documented, unfair, unfair_error
 
 if TYPE_CHECKING:
     from tests.clients.judge import Judge, Verdict
 
+CORES = len(os.sched_getaffinity(0))
 KINDS = ("pass", "stricter", "wrong", "refused", "error", "crash", "timeout", "unfair", "skipped")
 FAIR = KINDS[:7]
 PRELOADED = ("torch", "ait_mlir.frontend.nn", "ait_mlir.graph", "tests.clients.judge")
@@ -126,7 +128,9 @@ class Runner:
         judge.ran, scope = True, {"__name__": "__main__"}
         try:
             for number, cell in enumerate(cells(self.folder / name, self.suite, self.target)):
-                exec(compile(cell, str(self.folder / f"{name}:{number}"), "exec"), scope)
+                place = str(self.folder / f"{name}:{number}")
+                linecache.cache[place] = len(cell), None, cell.splitlines(keepends=True), place
+                exec(compile(cell, place, "exec"), scope)
         except Exception as raised:
             judge.raised = raised
         return judge.verdict()
@@ -224,7 +228,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the file of results, a line of JSON a test")
     parser.add_argument("--files", default="", help="a regular expression of the names of tests")
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once; default: a core each")
+    parser.add_argument("--jobs", type=int, default=CORES, help="processes at once; default: a core each")
+    parser.add_argument("--threads", type=int, help="threads and compilers of each; default: the cores divided by jobs")
     parser.add_argument("--per-test", type=float, default=120, help="seconds for one test")
     parser.add_argument("--most", type=int, help="at most N tests of each file, drawn")
     parser.add_argument("--sample", type=full.shard, default=(1, 1), help="with 2/10: the second of ten parts")
@@ -233,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     until, suite = time.monotonic() + args.seconds, SUITES[args.suite]
     if args.target == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    threads = max(1, (os.cpu_count() or 1) // max(args.jobs, 1))
+    threads = args.threads or max(1, CORES // args.jobs)
     for variable in ("OMP_NUM_THREADS", "AIT_NUM_THREADS", "AIT_BUILD_JOBS", "TORCHINDUCTOR_COMPILE_THREADS"):
         os.environ[variable] = str(threads)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -250,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = drawn([name for name in names if re.search(args.files, name)], args.most, *args.sample)
         todo = {name: names[name] for name in chosen if name not in results.rows}
         for name in list(todo):
-            if why := unfair(suite.name, name):
+            if why := unfair(suite.name, args.target, name):
                 del todo[name]
                 results.note(name, {"kind": "unfair", "reason": why, "compared": 0, "seconds": 0.0})
         for name, row in each_alone(todo, runner.run, failed, args.jobs, 0, args.per_test, until):
@@ -259,6 +264,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if row["kind"] == "crash":
                 log = runner.place(name) / "log"
                 row["reason"] += f": {log.read_text(errors='replace')[-1500:]}" if log.exists() else ""
+            if row["kind"] == "wrong" and (why := documented(args.target, name, row["reason"])):
+                row |= {"kind": "stricter", "reason": f"documented, {why}: {row['reason']}"}
             results.note(name, row)
             print(f"{row['kind']:<8} {name} ({row['seconds']:.0f} s)", flush=True)
     print(report(results.rows), end="")

@@ -18,7 +18,7 @@ from tests.alone import each_alone
 from tests.clients import run
 from tests.clients.judge import WrongNumbers, judged
 from tests.clients.suites import SUITES, changed, methods
-from tests.clients.unfair import UNFAIR, unfair
+from tests.clients.unfair import UNFAIR, documented, unfair
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +70,10 @@ def test_methods_of_a_text() -> None:
         (IndexError("no operator 3"), [], "error"),
         (IndexError("no operator 3"), ["count == 1"], "stricter"),
         (pytest.skip.Exception("needs ROCm"), [], "skipped"),
+        (pytest.skip.Exception("cudnnGraphNotSupportedError('no kernel')"), [], "refused"),
+        (pytest.fail.Exception("cudnnGraphNotSupportedError('no kernel')"), [], "refused"),
+        (AssertionError("max_diff 0.5"), [], "wrong"),
+        (AttributeError("'StableSet' object has no attribute '_d'"), [], "unfair"),
         (RuntimeError("\"addmm_impl_cpu_\" not implemented for 'Half'"), [], "unfair"),
     ],
 )
@@ -82,7 +86,8 @@ def test_files_that_cannot_be_imported() -> None:
         "refused",
         "ModuleNotFoundError: No module named 'ait_mlir.backend.x'",
     )
-    assert run.judge_import("E   ModuleNotFoundError: No module named 'cutlass'")[0] == "error"
+    assert run.judge_import("E   ModuleNotFoundError: No module named 'cutlass'")[0] == "unfair"
+    assert run.judge_import("E   SyntaxError: invalid syntax")[0] == "error"
 
 
 def test_order_is_drawn_once() -> None:
@@ -96,7 +101,13 @@ def test_order_is_drawn_once() -> None:
 
 
 def test_reasons_name_tests() -> None:
-    assert unfair("aitemplate", "tests/unittest/ops/test_gemm.py::A::test_b") is None
+    nan = "Greatest absolute difference: nan at index (0,)"
+    assert documented("cpu", "ops/test_attention.py::A::test_mem_eff_attention_1", nan)
+    assert documented("cpu", "ops/test_attention.py::A::test_flash_attention_1", nan) is None
+    assert documented("cpu", "ops/test_attention.py::A::test_mem_eff_attention_1", "Greatest absolute difference: 2") is None
+    assert unfair("cudnn", "cpu", "test/python/test_conv_reduction.py::test_reduction")
+    assert unfair("cudnn", "cuda", "test/python/test_conv_reduction.py::test_reduction") is None
+    assert unfair("aitemplate", "cpu", "tests/unittest/ops/test_gemm.py::A::test_b") is None
     assert all(why and not why.endswith(".") for rows in UNFAIR.values() for _, why in rows)
 
 
