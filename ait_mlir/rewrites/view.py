@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ait_mlir.dialects.ait.dtypes import is_float8
 from ait_mlir.dialects.ait.gemm import ContractionOp
 from ait_mlir.dialects.ait.syntax import int_list, int_list_attr
 from ait_mlir.dialects.ait.types import ShapeAttr, tensor_type
-from ait_mlir.dialects.ait.view import PermuteOp, SliceOp
+from ait_mlir.dialects.ait.view import PermuteOp, ReshapeOp, SliceOp
 from ait_mlir.rewrites.engine.driver import Rewriter
 from ait_mlir.rewrites.engine.language import PatternBuilder, pattern, patterns
 from ait_mlir.rewrites.engine.registry import constraint, native
@@ -67,6 +67,20 @@ def permute_of_permute(p: PatternBuilder) -> None:
 
 
 @pattern()
+def permute_between_reshapes(p: PatternBuilder) -> None:
+    """reshape(permute(reshape(x))) = reshape(permute(x)), if both reshapes only add or remove dims of 1
+
+    Sums of products over several operands (`einsum`) are written so.
+    """
+    inner = p.op("ait.reshape", [p.value()])
+    permute = p.op("ait.permute", [p.result(inner)])
+    root = p.op("ait.reshape", [p.result(permute)])
+    p.require("keeps_long_dims", inner)
+    p.require("keeps_long_dims", root)
+    p.replace(root, "permute_long_dims", inner, permute, root)
+
+
+@pattern()
 def slice_of_slice(p: PatternBuilder) -> None:
     """slice(slice(x, p), q) = slice(x, p + q)"""
     inner = p.op("ait.slice", [p.value()])
@@ -107,6 +121,7 @@ VIEWS = patterns(
     concat_of_one,
     same_view_twice,
     permute_of_permute,
+    permute_between_reshapes,
     slice_of_slice,
     concat_of_split,
     transpose_into_layout,
@@ -130,6 +145,18 @@ def transposes_last_two(permutation: ArrayAttr[Attribute]) -> bool:
     return len(order) >= 2 and order[-2] > order[-1]
 
 
+def _long_dims(value: SSAValue) -> list[int]:
+    """The dims that are not always 1."""
+    return [i for i, d in enumerate(tensor_type(value).dims) if d.as_int() != 1]
+
+
+@constraint
+def keeps_long_dims(reshape: ReshapeOp) -> bool:
+    """The reshape only adds or removes dims of 1: the others stay in their order."""
+    before, after = ([tensor_type(v).dims[i] for i in _long_dims(v)] for v in (reshape.operands[0], reshape.results[0]))
+    return before == after
+
+
 @constraint
 def along_last_dim(op: Operation) -> bool:
     """A concat or split along the last dim."""
@@ -146,6 +173,17 @@ def compose_permutes(r: Rewriter, inner: PermuteOp, outer: PermuteOp) -> Operati
     first, second = inner.order(), outer.order()
     order = int_list_attr([first[i] for i in second])
     return r.create(PermuteOp, [inner.operands[0]], [outer.results[0].type], {"permutation": order})
+
+
+@native
+def permute_long_dims(r: Rewriter, inner: ReshapeOp, permute: PermuteOp, root: ReshapeOp) -> Operation:
+    """One reshape after a permute of the first input, whose dims of 1 come last, unless the other dims stay in order."""
+    x = inner.operands[0]
+    of_x, of_inner = _long_dims(x), _long_dims(inner.results[0])
+    order = [of_x[of_inner.index(i)] for i in permute.order() if i in of_inner]
+    if order != of_x:
+        x = r.permute(x, [*order, *(i for i in range(tensor_type(x).rank) if i not in of_x)])
+    return r.create(ReshapeOp, [x], [root.results[0].type])
 
 
 @native
