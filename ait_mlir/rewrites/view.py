@@ -177,7 +177,7 @@ def compose_permutes(r: Rewriter, inner: PermuteOp, outer: PermuteOp) -> Operati
 
 @native
 def permute_long_dims(r: Rewriter, inner: ReshapeOp, permute: PermuteOp, root: ReshapeOp) -> Operation:
-    """One reshape after a permute of the first input, whose dims of 1 come last, unless the other dims stay in order."""
+    """One reshape of the first input, permuted with its dims of 1 last unless the other dims stay in order."""
     x = inner.operands[0]
     of_x, of_inner = _long_dims(x), _long_dims(inner.results[0])
     order = [of_x[of_inner.index(i)] for i in permute.order() if i in of_inner]
