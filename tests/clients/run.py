@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 CORES = len(os.sched_getaffinity(0))
 KINDS = ("pass", "stricter", "wrong", "refused", "error", "crash", "timeout", "unfair", "skipped")
 FAIR = KINDS[:7]
-PRELOADED = ("torch", "ait_mlir.frontend.nn", "ait_mlir.graph", "tests.clients.judge")
-"""Modules that tests use. They are imported once, before this process is forked, and after the environment is set."""
+PRELOADED = ("torch", "pytest", "ait_mlir.frontend.nn", "tests.clients.judge")
+"""Modules that tests use. They are imported once, before this process is forked, and after the environment is set. None
+imports TVM FFI, which asks for a card: in a process forked after that the CUDA driver crashes.
+"""
 Row = dict[str, Any]
 
 
@@ -69,6 +71,12 @@ class Runner:
     def place(self, name: str) -> Path:
         """The working folder of a test, with its `log`."""
         return self.folder / "work" / re.sub(r"\W", "_", name)[-150:]
+
+    def words(self, name: str) -> str:
+        """The beginning and the end of what a test printed."""
+        log = self.place(name) / "log"
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return text if len(text) < 2000 else f"{text[:1000]} ... {text[-1000:]}"
 
     def _enter(self, name: str) -> Judge:
         """Prepare this process: its working folder, where its output goes, PyTorch, and what follows its asserts."""
@@ -231,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=CORES, help="processes at once; default: a core each")
     parser.add_argument("--threads", type=int, help="threads and compilers of each; default: the cores divided by jobs")
     parser.add_argument("--per-test", type=float, default=120, help="seconds for one test")
-    parser.add_argument("--most", type=int, help="at most N tests of each file, drawn")
+    parser.add_argument("--most", type=int, help="of each file at most N fair tests, drawn, and as many others")
     parser.add_argument("--sample", type=full.shard, default=(1, 1), help="with 2/10: the second of ten parts")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="seconds for all")
     args = parser.parse_args(argv)
@@ -252,18 +260,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         of_files = args.files.partition("::")[0]
         files = [name for name in copy(suite, args.checkout, folder, args.target) if re.search(of_files, name)]
         names = collect(files, runner, Path(f"{args.out}.names"), args.jobs, args.per_test, until)
-        chosen = drawn([name for name in names if re.search(args.files, name)], args.most, *args.sample)
+        reasons = {name: unfair(suite.name, args.target, name) for name in names if re.search(args.files, name)}
+        chosen = drawn([name for name, why in reasons.items() if not why], args.most, *args.sample)
         todo = {name: names[name] for name in chosen if name not in results.rows}
-        for name in list(todo):
-            if why := unfair(suite.name, args.target, name):
-                del todo[name]
-                results.note(name, {"kind": "unfair", "reason": why, "compared": 0, "seconds": 0.0})
+        for name in drawn([name for name, why in reasons.items() if why], args.most, *args.sample):
+            if name not in results.rows:
+                results.note(name, {"kind": "unfair", "reason": reasons[name], "compared": 0, "seconds": 0.0})
         for name, row in each_alone(todo, runner.run, failed, args.jobs, 0, args.per_test, until):
             if time.monotonic() > until and row["kind"] == "timeout":
                 continue
             if row["kind"] == "crash":
-                log = runner.place(name) / "log"
-                row["reason"] += f": {log.read_text(errors='replace')[-1500:]}" if log.exists() else ""
+                row["reason"] += f": {runner.words(name)}"
             if row["kind"] == "wrong" and (why := documented(args.target, name, row["reason"])):
                 row |= {"kind": "stricter", "reason": f"documented, {why}: {row['reason']}"}
             results.note(name, row)

@@ -150,6 +150,12 @@ class Client(unittest.TestCase):
 """
 
 
+def test_no_card_is_asked_for_before_processes_are_forked() -> None:
+    code = f"import importlib, sys; [importlib.import_module(m) for m in {run.PRELOADED}]; print('tvm_ffi' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert ran.stdout == "False\n"
+
+
 def test_a_suite_runs_once(tmp_path: Path) -> None:
     tests = tmp_path / "checkout" / "tests" / "unittest"
     tests.mkdir(parents=True)
@@ -157,7 +163,7 @@ def test_a_suite_runs_once(tmp_path: Path) -> None:
     (tests / "test_other.py").write_text("import aitemplate.unknown\ndef test_a(): ...\n")
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tests.clients.run", "--suite", "aitemplate", "--checkout", str(tmp_path / "checkout")]
-    command += ["--out", str(out), "--jobs", "2", "--per-test", "5"]
+    command += ["--out", str(out), "--jobs", "2", "--per-test", "12"]
     first = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     found = {row["test"].rpartition("::test_")[2]: row for row in rows}
