@@ -230,40 +230,57 @@ def compile_module(
     times the floor of its work. Raises `SourceError` for wrong IR, `CompileError` if the C++ compiler
     reports errors.
     """
+    from ait_mlir.lowering.ray_cluster import compiling_on
+    from ait_mlir.lowering.toolchain import cpu_features
+
+    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown CPUs before the work begins
+    with compiling_on(options.cluster):
+        plan, folding = _plan(module, options, constants or {}, Path(output).parent, source, observe)
+        with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            if workdir is not None:
+                (folder / "planned.mlir").write_text(plan.ir, encoding="utf-8")
+                for file, content in plan.files.items():
+                    (folder / file).write_text(content, encoding="utf-8")
+            return _built(plan, folding, features, options, Path(output), name, folder)
+
+
+def _built(
+    plan: Plan,
+    folding: Folding,
+    features: Mapping[str, tuple[str, ...]],
+    options: CompileOptions,
+    output: Path,
+    name: str | None,
+    folder: Path,
+) -> Path:
+    """Build the libraries of a plan, one more for each CPU of `features`, and write the artifact."""
     from ait_mlir.lowering.build import build_library
     from ait_mlir.lowering.toolchain import cpu_features
     from ait_mlir.runtime import artifact
     from ait_mlir.runtime.manifest import KernelLibraryInfo, Variant
 
-    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown CPUs before the work begins
-    plan, folding = _plan(module, options, constants or {}, Path(output).parent, source, observe)
     target = plan.target
-    with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:
-        folder.mkdir(parents=True, exist_ok=True)
-        if workdir is not None:
-            (folder / "planned.mlir").write_text(plan.ir, encoding="utf-8")
-            for file, content in plan.files.items():
-                (folder / file).write_text(content, encoding="utf-8")
-        library = build_library(plan.files, target, folder)
-        data = known_constants(plan.read, plan.literals, folding)
-        stored = options.store_kernel_libraries
-        called = tuple(KernelLibraryInfo(k.name, k.sha256, "" if stored else str(k.path)) for k in plan.libraries)
-        variants = tuple(Variant(cpu, needed) for cpu, needed in features.items() if cpu != target.arch)
-        built = {
-            variant.arch: build_library(plan.files, replace(target, arch=variant.arch), folder / variant.arch)
-            for variant in variants
-        }
-        pieces = [pieces_of(plan.ranks, data, rank) for rank in range(plan.ranks.mesh.size)]
-        manifest = replace(
-            plan.manifest,
-            name=model_name(name or plan.name),
-            instruction_sets=cpu_features(target.arch) if target.kind == "cpu" else (),
-            kernel_libraries=called,
-            variants=variants,
-            ranks=len(pieces),
-        )
-        stored_libraries = {k.sha256: k.path for k in plan.libraries}
-        return artifact.write(output, manifest, plan.ir, library, pieces[0], stored_libraries, built, pieces[1:])
+    library = build_library(plan.files, target, folder)
+    data = known_constants(plan.read, plan.literals, folding)
+    stored = options.store_kernel_libraries
+    called = tuple(KernelLibraryInfo(k.name, k.sha256, "" if stored else str(k.path)) for k in plan.libraries)
+    variants = tuple(Variant(cpu, needed) for cpu, needed in features.items() if cpu != target.arch)
+    built = {
+        variant.arch: build_library(plan.files, replace(target, arch=variant.arch), folder / variant.arch)
+        for variant in variants
+    }
+    pieces = [pieces_of(plan.ranks, data, rank) for rank in range(plan.ranks.mesh.size)]
+    manifest = replace(
+        plan.manifest,
+        name=model_name(name or plan.name),
+        instruction_sets=cpu_features(target.arch) if target.kind == "cpu" else (),
+        kernel_libraries=called,
+        variants=variants,
+        ranks=len(pieces),
+    )
+    stored_libraries = {k.sha256: k.path for k in plan.libraries}
+    return artifact.write(output, manifest, plan.ir, library, pieces[0], stored_libraries, built, pieces[1:])
 
 
 def _warn(slow: Iterable[Warned]) -> None:
@@ -274,6 +291,7 @@ def _warn(slow: Iterable[Warned]) -> None:
 def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
     """The value of a fold, computed by a model that is compiled for it."""
     from ait_mlir.lowering.build import build_library
+    from ait_mlir.lowering.compilers import THIS_MACHINE, compiling_with
     from ait_mlir.runtime.model import Model
 
     target = _at_hand(target)
@@ -283,7 +301,8 @@ def kernel_value(fold: Fold, data: Arrays, target: Target) -> NDArray[Any]:
     constants = {name: literal_array(value) for name, value in code.literals.items()}
     constants |= {name: data[name] for name in fold.source_types()}
     with tempfile.TemporaryDirectory(prefix="ait_fold_") as folder:
-        library = build_library(code.joined(), target, folder)
+        with compiling_with(THIS_MACHINE):  # the library runs here
+            library = build_library(code.joined(), target, folder)
         with Model.from_library(library, target.kind, constants=constants) as model:
             output = model.allocate_data(model.get_output_maximum_shape("value"), model.get_output_dtype("value"))
             try:

@@ -33,6 +33,7 @@ from ait_mlir.host.kernel_libraries import KernelLibrary
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceText
 from ait_mlir.lowering.module_target import set_target, target_of
+from ait_mlir.lowering.ray_cluster import compiling_on
 from ait_mlir.lowering.sources import Source
 from ait_mlir.lowering.target import Target, TargetKind
 from ait_mlir.lowering.template import render
@@ -80,7 +81,8 @@ def export_module(
         function_name(name or program.sym_name.data), entry, code, constants_of(program, code, folding)
     )
     libraries = called_libraries(module, source)
-    return _write([function], libraries, target_of(module), Path(output), num_runtimes)
+    with compiling_on(options.cluster):
+        return _write([function], libraries, target_of(module), Path(output), num_runtimes)
 
 
 def export_kernels(
@@ -112,7 +114,8 @@ def export_kernels(
     if not functions:
         raise CompileError("no kernel of the model can be exported")
     libraries = called_libraries(module, source)
-    return _write(functions, libraries, target_of(module), Path(output), 1), left_out
+    with compiling_on(options.cluster):
+        return _write(functions, libraries, target_of(module), Path(output), 1), left_out
 
 
 def function_name(text: str) -> str:

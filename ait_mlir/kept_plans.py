@@ -87,6 +87,7 @@ def key_of(module: ModuleOp, options: CompileOptions, known: Collection[str]) ->
         measure=False,
         budget=None,
         store_kernel_libraries=True,
+        cluster="",
     )
     machine = (has_bf16_tiles(), sorted(instruction_sets())) if device.kind == "cpu" else ()
     named = (estimates,) if os.environ.get("AIT_ESTIMATES") else ()  # the table of the package is in `tables`

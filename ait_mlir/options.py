@@ -89,6 +89,9 @@ class CompileOptions:
     """Whether runs of the model can show the results of each launch."""
     store_kernel_libraries: bool = True
     """Whether the artifact stores the kernel libraries that the model calls; otherwise it refers to their files."""
+    cluster: str = ""
+    """The address of a Ray cluster whose machines compile the kernels: "auto", "HOST:PORT" or "ray://HOST:PORT"; ""
+    for this machine. The artifact is the same."""
     report: bool = False
     """Whether the times of the fastest kernels, and the choices, are printed."""
 
@@ -171,6 +174,7 @@ _ALLOWED: tuple[tuple[str, Callable[[object], bool], str], ...] = (
     ("points", _are_points, f"{', '.join(STRATEGIES)} or several with a plus between, as in hints+max"),
     ("streams", _is_limit, f"a whole number from 0 to {MAX_STREAMS}"),
     ("waves", lambda value: value is not None and _is_limit(value, MOST_WAVES), "a whole number, 0 or more"),
+    ("cluster", lambda value: isinstance(value, str), "an address of Ray, such as auto, as text"),
     ("fold", _is_one_of(True, False, "load"), 'True, False or "load"'),
     ("fold_by", _is_one_of("auto", "kernels", "reference"), '"auto", "kernels" or "reference"'),
 )

@@ -69,6 +69,7 @@ def compile_model(
     budget: float | None = None,
     precision: str = "highest",
     streams: int | None = None,
+    cluster: str = "",
 ) -> Model:
     """Compile the model that computes `tensor` and load it.
 
@@ -76,9 +77,9 @@ def compile_model(
     file systems do not allow become "_". `constants` are the weights' data by name: NumPy arrays, torch tensors, JAX
     arrays or `AITData` of the weights' shape and dtype. Weights without data must be set on the model before it runs.
 
-    `measure`, `budget`, `precision` and `streams` are explained in `CompileOptions`; `do_constant_folding` is its
-    `fold`. Where `streams` is None, `AIT_MULTISTREAM_MODE` decides: 0 for one stream, 1 for one and
-    `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more, on which launches run in waves of at most
+    `measure`, `budget`, `precision`, `streams` and `cluster` are explained in `CompileOptions`;
+    `do_constant_folding` is its `fold`. Where `streams` is None, `AIT_MULTISTREAM_MODE` decides: 0 for one stream, 1
+    for one and `AIT_MULTISTREAM_EXTRA_STREAMS` (4) more, on which launches run in waves of at most
     `AIT_MULTISTREAM_MAX_MEM_PARALLEL_OPS`. Where `AIT_FORCE_PROFILER_CACHE` is 1, `measure` is "known".
     `do_optimize_graph=False` leaves out all fusions and simplifications.
 
@@ -123,6 +124,7 @@ def compile_model(
         fold=do_constant_folding,
         without=() if do_optimize_graph else OPTIMIZATIONS,
         inspected=debug.check_all_nan_and_inf or debug.check_all_outputs,
+        cluster=cluster,
     )
     folder = Path(workdir) / name
     folder.mkdir(parents=True, exist_ok=True)

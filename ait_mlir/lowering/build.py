@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
 from ait_mlir.host.files import copy_atomic, replaced_file, write_atomic
+from ait_mlir.lowering.compilers import COMPILERS, Work
 from ait_mlir.lowering.joining import joined_cost, joined_units, keep_object, kept_objects
-from ait_mlir.lowering.ninja import ONCE, Unit, build_file, jobs, ninja_output, run_ninja
+from ait_mlir.lowering.ninja import ONCE, Unit, failure, jobs
 from ait_mlir.lowering.target import DEFAULT_ARCH, TargetKind
 from ait_mlir.lowering.toolchain import Toolchain, cpp_root, cuda_home, optimization, toolchain
 
@@ -46,7 +47,8 @@ def build_library(sources: Mapping[str, str], target: Target, workdir: str | os.
     """
     output = Path(workdir).resolve() / "model.so"
     with uses_kept():
-        library = build_with(toolchain(target.kind, target.arch), sources, workdir, f"compiling for {target.kind}")
+        tools = COMPILERS.get().toolchain(target.kind, target.arch)
+        library = build_with(tools, sources, workdir, f"compiling for {target.kind}")
         copy_atomic(library, output)
     return output
 
@@ -57,7 +59,7 @@ def build_with(tools: Toolchain, sources: Mapping[str, str], workdir: str | os.P
     `tools.identity` must change when a header outside of `runtime/include` that the sources include changes.
     Raises like `build_library`.
     """
-    return _build(tools, _library_units(sources, tools, Path(workdir).resolve()), label)
+    return _build(tools, library_units(sources, tools, Path(workdir).resolve()), label)
 
 
 def refused_sources(
@@ -71,8 +73,9 @@ def refused_sources(
     When `stop` is set, compiling ends, and the remaining sources count as refused. Raises `ToolchainError` when the
     compiler is missing.
     """
-    tools = toolchain(target.kind, target.arch)
-    units = _library_units(sources, tools, Path(workdir).resolve())
+    compilers = COMPILERS.get()
+    tools = compilers.toolchain(target.kind, target.arch)
+    units = library_units(sources, tools, Path(workdir).resolve())
     kept = kept_objects(units)
     missing = [unit for unit in units if unit.key not in kept]
     if not missing:
@@ -81,9 +84,8 @@ def refused_sources(
     with uses_kept(), Scratch() as scratch:
         todo = _by_object(joined_units(missing, jobs(), scratch))
         while todo:
-            (scratch / "build.ninja").write_text(build_file(tools, todo, None))
             label, made = "compiling kernels to time", _keeps_objects(scratch, todo)
-            ninja_output(scratch, tools, len(todo), label, made, keep_going=True, stop=stop)
+            compilers.run(Work(scratch, tools, todo, None, label, made, keep_going=True, stop=stop))
             failed = {name: unit for name, unit in todo.items() if not (scratch / name).is_file()}
             if stop is not None and stop.is_set():
                 refused += [part for unit in failed.values() for part in unit.parts or (unit,)]
@@ -115,15 +117,16 @@ def _apart(joined: Mapping[str, Unit]) -> dict[str, Unit]:
 
 def sources_digest(sources: Mapping[str, str], target: Target) -> str:
     """A digest of all inputs of the objects of `sources`: text, headers (in full), compiler and flags."""
-    tools = toolchain(target.kind, target.arch)
+    tools = COMPILERS.get().toolchain(target.kind, target.arch)
     texts = (part for name in sorted(sources) for part in (name, sources[name]))
     return _digest(tools.identity, *_flags(tools), *texts, *headers_of(sources.values()))
 
 
 def _flags(tools: Toolchain) -> Iterator[str]:
-    """The compiler's flags without the paths of our headers; for a key their text counts, not their paths."""
-    ours = {str(cpp_root() / name) for name in ("include", "src")}
-    return (flag for flag in tools.compile_flags if flag not in ours)
+    """The compiler's flags without the paths of our headers and of a toolkit's; for a key the text of ours counts, and
+    the version of the toolkit's."""
+    placed = {*tools.versioned, *(str(cpp_root() / name) for name in ("include", "src"))}
+    return (flag for flag in tools.compile_flags if flag not in placed)
 
 
 def header_tree() -> str:
@@ -151,7 +154,7 @@ def _read(path: Path, modified: int) -> str:
     return path.read_text()
 
 
-def _library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[Unit]:
+def library_units(sources: Mapping[str, str], tools: Toolchain, directory: Path) -> list[Unit]:
     """Write the sources of a library; returns the units to compile."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in sources.items():
@@ -173,6 +176,15 @@ def _unit(source: Path, tools: Toolchain, local: Mapping[str, str], text: str) -
 
     Of `local`, the headers of the library, only those count that the source includes, directly or indirectly.
     """
+    included = _included(text, local)
+    own = [part for header in sorted(included) for part in (header, included[header])]
+    headers = list(headers_of([text, *included.values()]))
+    key = _digest(tools.identity, *_flags(tools), *own, source.name, text, *headers)
+    return Unit(source, key, tools, joined_cost(source.name, text, headers))
+
+
+def _included(text: str, local: Mapping[str, str]) -> dict[str, str]:
+    """The headers of `local` that a source includes, directly or indirectly."""
     included: dict[str, str] = {}
     todo = [text]
     while todo:
@@ -180,10 +192,23 @@ def _unit(source: Path, tools: Toolchain, local: Mapping[str, str], text: str) -
             if header in local and header not in included:
                 included[header] = local[header]
                 todo.append(local[header])
-    own = [part for header in sorted(included) for part in (header, included[header])]
-    headers = list(headers_of([text, *included.values()]))
-    key = _digest(tools.identity, *_flags(tools), *own, source.name, text, *headers)
-    return Unit(source, key, tools, joined_cost(source.name, text, headers))
+    return included
+
+
+def sources_of(unit: Unit) -> dict[str, str]:
+    """The sources of a unit of a model library, one for each part, with the headers of the library that they include:
+    text by name."""
+    sources: dict[str, str] = {}
+    for part in unit.parts or (unit,):
+        folder, text = part.source.parent, part.source.read_text(encoding="utf-8")
+        headers = {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir() if p.suffix == ".h"}
+        sources |= {part.source.name: text, **_included(text, headers)}
+    return sources
+
+
+def fitting_digest(tools: Toolchain) -> str:
+    """A digest of what decides objects besides their sources: machines where it is equal make equal objects."""
+    return _digest(header_tree(), *(part for t in (tools, tools.host or tools) for part in (t.identity, *_flags(t))))
 
 
 _RUNTIME_SOURCES: dict[TargetKind, tuple[str, ...]] = {
@@ -323,8 +348,8 @@ def build_exported(sources: Mapping[str, str], exports: str, target: Target, wor
     """
     folder = Path(workdir).resolve()
     tools = _runtime_toolchain(target.kind, _link_to_ffi())
-    model = toolchain(target.kind, target.arch)
-    units = _library_units(sources, model, folder)
+    model = COMPILERS.get().toolchain(target.kind, target.arch)
+    units = library_units(sources, model, folder)
     write_atomic(folder / "exports.cc", exports.encode())
     more = (cpp_root() / "src" / "deploy" / "blake3.cc", folder / "exports.cc")
     units += _runtime_units((*_RUNTIME_SOURCES[target.kind], "export"), tools, _PYTHON_SOURCES, more)
@@ -347,27 +372,41 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
         with Scratch() as scratch:
             kept = kept_objects(units)
             missing = _by_object(joined_units([u for u in units if u.key not in kept], jobs(), scratch))
-            _write_build(scratch, tools, units, missing, kept)
             try:
-                run_ninja(scratch, tools, missing, label, _keeps_objects(scratch, missing))
+                run_compilers(_work(scratch, tools, units, missing, kept, label))
             except CompileError:
                 refused = {n: u for n, u in missing.items() if u.parts and not (scratch / n).is_file()}
                 if not refused:
                     raise
                 missing = {n: u for n, u in missing.items() if n not in refused} | _apart(refused)
-                _write_build(scratch, tools, units, missing, kept)
-                run_ninja(scratch, tools, missing, label, _keeps_objects(scratch, missing))
+                run_compilers(_work(scratch, tools, units, missing, kept, label))
             keep(scratch / "model.so", library, key)
     return library
 
 
-def _write_build(
-    scratch: Path, tools: Toolchain, units: Sequence[Unit], missing: Mapping[str, Unit], kept: Mapping[str, Path]
-) -> None:
-    """Write the build file of a library of `units`."""
+def run_compilers(work: Work) -> None:
+    """Do the work of a build. Raises `CompileError` with the first errors of the compiler.
+
+    If a joined unit is refused, the others are compiled first.
+    """
+    joined = any(unit.parts for unit in work.missing.values())
+    status, output = COMPILERS.get().run(replace(work, keep_going=joined))
+    if status != 0:
+        raise CompileError(failure(output, work.missing))
+
+
+def _work(
+    scratch: Path,
+    tools: Toolchain,
+    units: Sequence[Unit],
+    missing: Mapping[str, Unit],
+    kept: Mapping[str, Path],
+    label: str,
+) -> Work:
+    """The work of building a library of `units`, of which some objects are missing."""
     made = {part.key: name for name, unit in missing.items() for part in unit.parts or (unit,)}
     objects = dict.fromkeys(str(kept[u.key]) if u.key in kept else made[u.key] for u in units)
-    (scratch / "build.ninja").write_text(build_file(tools, missing, objects))
+    return Work(scratch, tools, missing, list(objects), label, _keeps_objects(scratch, missing))
 
 
 def _is_compiled(name: str) -> bool:

@@ -50,7 +50,7 @@ def joined_units(units: Sequence[Unit], jobs: int, folder: Path) -> list[Unit]:
         result += [unit for unit in compiled if not unit.cost]
         free = max(1, jobs - (len(compiled) - len(alike)))
         count = free * math.ceil(len(alike) / (free * MOST))
-        result += [_joined(group, folder) for group in _balanced(alike, min(count, len(alike)))]
+        result += [joined(group, folder) for group in _balanced(alike, min(count, len(alike)))]
     return result
 
 
@@ -66,8 +66,8 @@ def _balanced(units: Sequence[Unit], count: int) -> list[list[Unit]]:
     return groups
 
 
-def _joined(units: Sequence[Unit], folder: Path) -> Unit:
-    """A unit that includes the sources of `units`."""
+def joined(units: Sequence[Unit], folder: Path) -> Unit:
+    """A unit that includes the sources of `units`, written to `folder`; one unit is taken as it is."""
     if len(units) == 1:
         return units[0]
     key = _joined_key([unit.key for unit in units])
@@ -116,4 +116,4 @@ def _record(key: str) -> Path:
     return object_of(key).with_suffix(_RECORD)
 
 
-__all__ = ["joined_cost", "joined_units", "keep_object", "kept_objects"]
+__all__ = ["joined", "joined_cost", "joined_units", "keep_object", "kept_objects"]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,12 +63,13 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     for t in (tools, *used):
         _usable(t, str(cache_dir()))
     lines = [
-        f"rule {rule}\n  command = {_command(t, _compile_command(t, used[t]))} -c $in -o $out\n  description = $out"
-        for t, rule in rules.items()
+        f"rule {rule}\n  command = {_compile_command(t, used[t])}\n  description = $out" for t, rule in rules.items()
     ]
     for name, unit in missing.items():
         t = unit.tools or tools
         lines += [_variable(f"source_{name}", t, unit.source), f"build {name}: {rules[t]} ${{source_{name}}}"]
+        if t.keeps_names:
+            lines += [f"  name = {unit.source.name}"]
     if objects is not None:
         link = f"{_command(tools, [str(tools.compiler)])} $in -o $out {_command(tools, tools.link_flags)}"
         names = list(objects)
@@ -78,8 +79,16 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
     return "\n".join(lines) + "\n"
 
 
-def _compile_command(tools: Toolchain, sources: int) -> list[str]:
-    return [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)]
+def _compile_command(tools: Toolchain, sources: int) -> str:
+    """The command that makes an object. The object depends neither on the folder of its source nor on the process.
+
+    Temporary files that nvcc keeps are removed at once: for a kernel they are ten times as large as its object.
+    """
+    command = _command(tools, [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)])
+    if not tools.keeps_names:
+        return f"{command} -c $in -o $out"
+    named = "-keep-dir $out.d -Xcudafe --orig_src_path_name=/$name"
+    return f"mkdir -p $out.d && {command} {named} -c $in -o $out && rm -r $out.d"
 
 
 def _command(tools: Toolchain, words: Iterable[str]) -> str:
@@ -102,20 +111,6 @@ def _usable(tools: Toolchain, text: str) -> str:
             'behind $ or ` in it; AIT_CACHE_DIR and the working directory must be free of $, `, " and \\'
         )
     return text
-
-
-def run_ninja(
-    scratch: Path, tools: Toolchain, missing: Mapping[str, Unit], label: str, made: Callable[[str], None]
-) -> None:
-    """Run the build file in `scratch`, with `made` as in `ninja_output`. Raises `CompileError` with the first errors of
-    the compiler.
-
-    If a joined unit is refused, the others are compiled first.
-    """
-    joined = any(unit.parts for unit in missing.values())
-    status, output = ninja_output(scratch, tools, len(missing) + 1, label, made, keep_going=joined)
-    if status != 0:
-        raise CompileError(_failure(output, missing))
 
 
 def ninja_output(
@@ -141,7 +136,7 @@ def ninja_output(
         assert process.stdout is not None
         if stop is not None:
             threading.Thread(target=_end_when, args=(process, stop), daemon=True).start()
-        with _Progress(steps, label) as progress:
+        with Progress(steps, label) as progress:
             name = ""  # of a step that has ended; the next line says if it failed
             for line in process.stdout:
                 output.append(line.rstrip("\n"))
@@ -164,7 +159,8 @@ def _end_when(process: subprocess.Popen[str], stop: threading.Event) -> None:
             return
 
 
-def _failure(output: list[str], missing: Mapping[str, Unit]) -> str:
+def failure(output: Sequence[str], missing: Mapping[str, Unit]) -> str:
+    """The error of compilers, from their output: which source they refuse, and their first errors."""
     failed = next((line for line in output if line.startswith("FAILED: ")), "")
     unit = next(
         (unit for name, unit in missing.items() if failed.endswith(f" {name}") or failed.endswith(f" {name} ")), None
@@ -196,7 +192,7 @@ def _by_author(errors: list[str], source: Path) -> list[str]:
     return shown
 
 
-class _Progress:
+class Progress:
     """A progress bar on stderr if it is a terminal; otherwise one line if the build is `once` for all models."""
 
     def __init__(self, total: int, label: str) -> None:
@@ -209,7 +205,7 @@ class _Progress:
         elif label.endswith(ONCE):
             print(label, file=sys.stderr, flush=True)
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -29,12 +29,20 @@ _CUDA_FLAGS = (
     *("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", _WITHOUT_SPECIAL_FUNCTIONS),
     *("-Xcompiler", "-fPIC,-fno-gnu-unique"),
 )
+_KEEPS_NAMES = ("-keep",)
+"""With this flag nvcc names its temporary files by the source, not by the number of its process, which would otherwise
+be in the object (`ninja.build_file`)."""
+_KEEPS_NAMES_SINCE = 12
+"""The release of CUDA whose nvcc can also be told which path of the source the object has."""
 _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
 _CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
 _KFD = Path("/sys/class/kfd/kfd/topology/nodes")
 """The folder in which the AMD driver lists the CPUs and cards of this machine, each as a folder."""
 
+
+MadeOf = tuple[TargetKind, str, int]
+"""The arguments of `toolchain`."""
 
 _CHANGES_OBJECTS = re.compile(
     # GCC, its linker, and clang: where they look for headers, libraries and their own programs
@@ -75,6 +83,14 @@ class Toolchain:
     """Whether the compiler, like nvcc and hipcc, starts programs by a shell, with names between double quotes."""
     host: Toolchain | None = None
     """The compiler for sources without kernels, if it differs: g++ takes 0.03 s for a program, nvcc 0.6 s."""
+    made_of: MadeOf | None = None
+    """The arguments of `toolchain`, with which another machine makes the same one; None for a compiler of libraries
+    that are not those of models."""
+    versioned: tuple[str, ...] = ()
+    """Folders of headers among the flags that another machine may have elsewhere: `identity` has their version."""
+    keeps_names: bool = False
+    """Whether the compiler, like nvcc, writes the path of the source and names of temporary files into the object,
+    unless it is told others."""
 
 
 def optimization() -> int:
@@ -213,32 +229,41 @@ def _arch_of_node(node: Path) -> str | None:
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
 
 
-def toolchain(kind: TargetKind, arch: str) -> Toolchain:
-    """The compiler and the flags for model libraries of a target.
+def toolchain(kind: TargetKind, arch: str, level: int | None = None) -> Toolchain:
+    """The compiler and the flags for model libraries of a target; `level` is in place of `optimization`.
 
     Raises `ToolchainError` when the compiler is missing or `arch` is malformed or not supported, `InputError` for an
     `AIT_OPTIMIZE` that is no level.
     """
     include = ("-I", str(cpp_root() / "include"))
+    level = optimization() if level is None else level
     if kind == "cpu":
         _check_arch(arch, _CPU_ARCH, kind, "'native' or a value of -march")
         compiler = find_cxx()
         x86 = _X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ()
-        flags = (f"-O{optimization()}", *_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
+        flags = (f"-O{level}", *_CPU_FLAGS, f"-march={arch}", *x86, "-fno-gnu-unique", *_WARN, *include)
         machine = _cpu_identity() if arch == "native" else ""
         link = ("-shared", "-Wl,-z,defs")
-        return Toolchain(compiler, flags, link, _identity(compiler, machine), is_for_cpu_kernels=True)
+        identity = _identity(compiler, machine)
+        made_of: MadeOf = kind, arch, level
+        return Toolchain(compiler, flags, link, identity, is_for_cpu_kernels=True, made_of=made_of)
     if kind == "cuda":
         arch = default_arch(kind) if arch == "native" else arch
         number = _check_arch(arch, _CUDA_ARCH, kind, "sm_80, sm_90a ...")[1]
         compiler = find_nvcc()
         gencode = ("-gencode", f"arch=compute_{number},code=sm_{number}")
-        level = f"-DAIT_SM={number.rstrip('af')}"
+        version = f"-DAIT_SM={number.rstrip('af')}"
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
-        flags = (*_CUDA_FLAGS, level, *gencode, *include, "-x", "cu")
-        host = _host((*include, *_cuda_include()))
-        return Toolchain(compiler, flags, link, _identity(compiler), uses_shell=True, host=host)
+        identity = _identity(compiler)
+        made_of: MadeOf = kind, arch, level
+        release = re.search(r"release (\d+)", identity)
+        keeps_names = release is not None and int(release[1]) >= _KEEPS_NAMES_SINCE
+        flags = (*_CUDA_FLAGS, *(_KEEPS_NAMES if keeps_names else ()), version, *gencode, *include, "-x", "cu")
+        host = _host(include, made_of, _cuda_include(), _version_of(compiler))
+        return Toolchain(
+            *(compiler, flags, link, identity), uses_shell=True, host=host, made_of=made_of, keeps_names=keeps_names
+        )
     if kind == "rocm":
         arch = default_arch(kind) if arch == "native" else arch
         if (problem := architecture_problem(kind, arch)) is not None:
@@ -248,7 +273,9 @@ def toolchain(kind: TargetKind, arch: str) -> Toolchain:
         environment = (("HIP_PLATFORM", "amd"),)  # without it hipcc starts nvcc
         flags = (*_HIP_FLAGS, offload, *_WARN, *include, "-x", "hip")
         link, identity = ("-shared", offload), _identity(compiler)
-        return Toolchain(compiler, flags, link, identity, environment, uses_shell=True, host=_host(include))
+        made_of: MadeOf = kind, arch, level
+        host = _host(include, made_of)
+        return Toolchain(compiler, flags, link, identity, environment, uses_shell=True, host=host, made_of=made_of)
     raise ToolchainError(f"unknown target '{kind}': expected cpu, cuda or rocm")
 
 
@@ -260,11 +287,16 @@ def _cuda_include() -> tuple[str, ...]:
         return ()
 
 
-def _host(include: tuple[str, ...]) -> Toolchain:
-    """The C++ compiler for sources without kernels in a library for a GPU, such as its program."""
+def _host(
+    include: tuple[str, ...], made_of: MadeOf, versioned: tuple[str, ...] = (), version: str = ""
+) -> Toolchain:
+    """The C++ compiler for sources without kernels in a library for a GPU, such as its program.
+
+    `versioned` are flags for headers of a toolkit with this `version`.
+    """
     compiler = find_cxx()
-    flags = ("-O2", "-DNDEBUG", "-std=c++17", "-fPIC", "-fno-gnu-unique", *_WARN, *include)
-    return Toolchain(compiler, flags, (), _identity(compiler))
+    flags = ("-O2", "-DNDEBUG", "-std=c++17", "-fPIC", "-fno-gnu-unique", *_WARN, *include, *versioned)
+    return Toolchain(compiler, flags, (), _identity(compiler, version), made_of=made_of, versioned=versioned[1:])
 
 
 def _check_arch(arch: str, pattern: re.Pattern[str], kind: str, expected: str) -> re.Match[str]:
@@ -283,9 +315,12 @@ def _find(name: str, places: list[Path], what: str, advice: str) -> Path:
 
 
 def _identity(compiler: Path, *more: str) -> str:
-    real = compiler.resolve()
     settings = [f"{name}={os.environ[name]}" for name in sorted(filter(_CHANGES_OBJECTS.fullmatch, os.environ))]
-    return "\n".join([_version(str(compiler), real.stat().st_mtime_ns), *more, *settings])
+    return "\n".join([_version_of(compiler), *more, *settings])
+
+
+def _version_of(compiler: Path) -> str:
+    return _version(str(compiler), compiler.resolve().stat().st_mtime_ns)
 
 
 @functools.cache

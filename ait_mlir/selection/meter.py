@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import contextvars
 import functools
 import itertools
 import math
@@ -229,7 +230,8 @@ class DeviceMeter:
             return
         folder = Scratch()
         self.folders.append(folder)
-        future = self.builders.submit(self._build, programs, folder.path, a_file)
+        context = contextvars.copy_context()  # has the compilers
+        future = self.builders.submit(context.run, self._build, programs, folder.path, a_file)
         for program in programs:
             program.library = future
 

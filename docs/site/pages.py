@@ -25,6 +25,7 @@ GUIDES: tuple[tuple[str, str], ...] = (
     ("Importing models", "importing.md"),
     ("Running a model", "runtime.md"),
     ("Serving", "serving.md"),
+    ("Building on several machines", "building.md"),
     ("Numbers with a scale", "quantisation.md"),
     ("Trust", "trust.md"),
     ("Patterns", "patterns.md"),

@@ -123,7 +123,7 @@ def test_deserialized_graph_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(plans, "_kept_libraries", plans.Kept(8))  # as in a new process
     monkeypatch.setattr(plans, "build_with", refuse)
-    monkeypatch.setattr(build, "run_ninja", refuse)
+    monkeypatch.setattr(build, "run_compilers", refuse)
     for given in (raw, listed, bytearray(raw)):
         other = cudnn.pygraph()
         other.deserialize(g.handle, given)

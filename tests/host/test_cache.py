@@ -206,14 +206,14 @@ def test_clearing_waits_for_a_build(home: Path, monkeypatch: pytest.MonkeyPatch)
     sources = {"a.cc": "int a() { return 1; }", "b.cc": "int b() { return 2; }"}
     build_library({"a.cc": sources["a.cc"]}, CPU, home / "a")
     clearing = threading.Thread(target=clear, args=("objects",))
-    run_ninja = build.run_ninja
+    run_compilers = build.run_compilers
 
     def run_beside_clearing(*args: Any) -> None:
         clearing.start()
         clearing.join(2)
-        run_ninja(*args)
+        run_compilers(*args)
 
-    monkeypatch.setattr(build, "run_ninja", run_beside_clearing)
+    monkeypatch.setattr(build, "run_compilers", run_beside_clearing)
     assert build_library(sources, CPU, home / "b").is_file()
     clearing.join()
     assert not (cache_dir() / "objects").exists()

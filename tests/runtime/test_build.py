@@ -39,7 +39,7 @@ def objects(cache: Path) -> list[Path]:
 @pytest.mark.usefixtures("fresh_cache")
 def test_the_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w")
-    monkeypatch.setattr(build, "run_ninja", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(build, "run_compilers", lambda *_: pytest.fail("compiled again"))
     second = build_library({"a.cc": SOURCE}, CPU, tmp_path / "w2")
     assert first.read_bytes() == second.read_bytes() and first != second
 
@@ -114,7 +114,7 @@ def test_an_object_is_made_again_only_when_a_header_it_includes_changes(
     shutil.move(tmp_path / "cpp", tmp_path / "moved")
     monkeypatch.setattr(build, "cpp_root", lambda: tmp_path / "moved")
     monkeypatch.setattr("ait_mlir.lowering.toolchain.cpp_root", lambda: tmp_path / "moved")
-    monkeypatch.setattr(build, "run_ninja", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(build, "run_compilers", lambda *_: pytest.fail("compiled again"))
     build_library(sources, CPU, tmp_path / "w")
 
 
@@ -395,7 +395,7 @@ def test_sources_without_kernels_of_a_gpu_are_compiled_by_the_cpp_compiler(kind:
     except ToolchainError as error:
         pytest.skip(str(error))
     kernel = "k.cu" if kind == "cuda" else "k.hip"
-    units = build._library_units({"program.cc": SOURCE, kernel: SOURCE}, tools, tmp_path)
+    units = build.library_units({"program.cc": SOURCE, kernel: SOURCE}, tools, tmp_path)
     compilers = {unit.source.name: (unit.tools or tools).compiler for unit in units}
     assert compilers == {"program.cc": toolchain.find_cxx(), kernel: tools.compiler}
     program = "#include <cuda_runtime_api.h>\n" + SOURCE if kind == "cuda" else SOURCE  # nvcc finds that by itself

@@ -57,13 +57,15 @@ def compile(
     mesh: str = "",
     plan: str | Mapping[str, object] = "",
     groups: Mapping[str, object] | None = None,
+    cluster: str = "",
 ) -> CompiledModule:
     """Compile an unmodified `torch.nn.Module` or a program of `torch.export`.
 
     The module is exported on the example inputs with `dynamic_shapes` as in `torch.export.export`; a dim without a
     maximum gets 4,096. Without a `target`, the model is compiled for the device that its weights and the example inputs
     are on. `hints` are sizes to choose kernels for, by the name of a `torch.export.Dim`. `measure`,
-    `budget`, `precision`, `deterministic` and `streams` are explained in `CompileOptions`, `num_runtimes` in `Model`.
+    `budget`, `precision`, `deterministic`, `streams` and `cluster` are explained in `CompileOptions`, `num_runtimes` in
+    `Model`.
     With `graph_mode`, runs on a GPU are replayed as CUDA graphs. Generated sources and IR are kept in `workdir` if it
     is given. The weights of a `checkpoint` replace those of the module, as they are stored: see `read_checkpoint`.
 
@@ -87,6 +89,7 @@ def compile(
         streams=streams,
         plan=plan if isinstance(plan, str) else plan_text(plan),
         mesh=mesh if plan else "",
+        cluster=cluster,
     )
     imported = from_torch(
         module,

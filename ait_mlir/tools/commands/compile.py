@@ -145,6 +145,14 @@ def add(subparsers: Any) -> None:
         help="let the artifact refer to the files of kernel libraries instead of storing them",
     )
     add_trust_pickle(p)
+    p.add_argument(
+        "--ray",
+        dest="cluster",
+        default="",
+        metavar="ADDRESS",
+        help="compile kernels on the machines of a Ray cluster that have the toolchain; ADDRESS is auto, HOST:PORT or "
+        "ray://HOST:PORT. The artifact is the same",
+    )
     p.add_argument("--times", action="store_true", help="print the times of the fastest kernels, and what was chosen")
     p.add_argument(
         "--report",
@@ -207,6 +215,7 @@ def _chosen(options: argparse.Namespace) -> CompileOptions:
         arch=options.cpu[0] if options.cpu else options.arch,
         cpus=options.cpu,
         store_kernel_libraries=not options.reference_libraries,
+        cluster=options.cluster,
         report=options.times,
     )
 
