@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ait_mlir.errors import CompileError, ToolchainError
 from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
 from ait_mlir.host.files import copy_atomic, replaced_file, write_atomic
+from ait_mlir.host.shared import obtain, share
 from ait_mlir.lowering.compilers import COMPILERS, Work
 from ait_mlir.lowering.joining import joined_cost, joined_units, keep_object, kept_objects
 from ait_mlir.lowering.ninja import ONCE, Unit, failure, jobs
@@ -364,7 +365,7 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
     """The library of `units` in the cache, built if it is not there yet."""
     key = _digest(tools.identity, *tools.link_flags, *(unit.key for unit in units))
     library = cache_dir() / "libraries" / key[:2] / f"{key}.so"
-    if is_kept(library, key):
+    if all(obtain([(library, key)])):
         return library
     with uses_kept(), locked(key):
         if is_kept(library, key):
@@ -381,6 +382,7 @@ def _build(tools: Toolchain, units: list[Unit], label: str) -> Path:
                 missing = {n: u for n, u in missing.items() if n not in refused} | _apart(refused)
                 run_compilers(_work(scratch, tools, units, missing, kept, label))
             keep(scratch / "model.so", library, key)
+            share(library, key)
     return library
 
 

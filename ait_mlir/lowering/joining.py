@@ -18,7 +18,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ait_mlir.host.cache import is_kept, is_plain, keep, put
+from ait_mlir.host.cache import keep, keep_bytes
+from ait_mlir.host.shared import obtain, share
 from ait_mlir.lowering.ninja import Unit, object_of
 
 MOST = 6
@@ -83,30 +84,34 @@ def _joined_key(keys: Iterable[str]) -> str:
 def keep_object(made: Path, unit: Unit) -> None:
     """Keep the object of a unit in the cache; with a joined unit, the records of its parts."""
     keep(made, unit.object, unit.key)
+    share(unit.object, unit.key)
     for part in unit.parts:
-        put(_record(part.key), "\n".join(p.key for p in unit.parts).encode())
+        keep_bytes("\n".join(p.key for p in unit.parts).encode(), _record(part.key), part.key)
+        share(_record(part.key), part.key)
 
 
 def kept_objects(units: Sequence[Unit]) -> dict[str, Path]:
     """The object in the cache for each unit that has one, by the key of the unit. No object has a kernel twice, or a
     kernel that is not in `units`."""
-    found = {unit.key: unit.object for unit in units if is_kept(unit.object, unit.key)}
-    missing = {unit.key for unit in units if unit.cost and unit.key not in found}
-    for unit in units:
-        keys = _keys_beside(unit.key) if unit.key in missing else ()
+    kept = obtain([(unit.object, unit.key) for unit in units])
+    found = {unit.key: unit.object for unit, is_here in zip(units, kept, strict=True) if is_here}
+    alone = [unit.key for unit in units if unit.cost and unit.key not in found]
+    recorded = obtain([(_record(key), key) for key in alone])
+    missing = set(alone)
+    for unit_key in (key for key, is_here in zip(alone, recorded, strict=True) if is_here):
+        keys = _keys_beside(unit_key) if unit_key in missing else ()
         if keys and missing.issuperset(keys):
             key = _joined_key(keys)
-            if is_kept(object_of(key), key):
+            if all(obtain([(object_of(key), key)])):
                 found |= dict.fromkeys(keys, object_of(key))
                 missing.difference_update(keys)
     return found
 
 
 def _keys_beside(key: str) -> Sequence[str]:
-    """The keys of the units of the joined object that has the unit of this key; empty if there is none."""
-    record = _record(key)
+    """The keys of the units of the joined object that has the unit of this key, from its record, which is kept."""
     try:
-        keys = record.read_text(encoding="ascii").split("\n") if is_plain(record) else []
+        keys = _record(key).read_text(encoding="ascii").split("\n")
     except (OSError, UnicodeDecodeError):
         return ()
     return keys if key in keys and all(map(_KEY.fullmatch, keys)) else ()

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ait_mlir.errors import AitError, CompileError
-from ait_mlir.host.cache import Scratch, is_kept, uses_kept
+from ait_mlir.host.cache import Scratch, uses_kept
+from ait_mlir.host.shared import obtain
 from ait_mlir.lowering.build import fitting_digest, header_tree, library_units, sources_of
 from ait_mlir.lowering.compilers import THIS_MACHINE, Work
 from ait_mlir.lowering.joining import joined, keep_object
@@ -124,7 +125,7 @@ def compile_job(job: Job) -> Made:
         unit = joined([units[name] for name in job.compiled], scratch)
         if unit.key != job.key:
             raise CompileError(f"{socket.gethostname()} would make another object of {job.compiled[0]}")
-        if is_kept(unit.object, unit.key):
+        if all(obtain([(unit.object, unit.key)])):
             return _made(unit.object)
         work = Work(scratch, tools, {"o.o": unit}, None, "", lambda _: None)
         status, output = THIS_MACHINE.run(work)
