@@ -24,6 +24,7 @@ import re
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -70,7 +71,7 @@ class Runner:
 
     def place(self, name: str) -> Path:
         """The working folder of a test, with its `log`."""
-        return self.folder / "work" / re.sub(r"\W", "_", name)[-150:]
+        return self.folder / "work" / f"{zlib.crc32(name.encode()):08x}_{re.sub(r'\W', '_', name)[-100:]}"
 
     def words(self, name: str) -> str:
         """The beginning and the end of what a test printed."""
