@@ -71,7 +71,8 @@ class Runner:
 
     def place(self, name: str) -> Path:
         """The working folder of a test, with its `log`."""
-        return self.folder / "work" / f"{zlib.crc32(name.encode()):08x}_{re.sub(r'\W', '_', name)[-100:]}"
+        short = re.sub(r"\W", "_", name)[-100:]
+        return self.folder / "work" / f"{zlib.crc32(name.encode()):08x}_{short}"
 
     def words(self, name: str) -> str:
         """The beginning and the end of what a test printed."""
