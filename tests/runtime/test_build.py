@@ -388,6 +388,28 @@ def test_the_cache_is_for_its_owner(fresh_cache: Path) -> None:
     assert cache_dir() == fresh_cache and fresh_cache.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda", "rocm"])
+def test_a_library_depends_neither_on_folders_nor_on_processes(
+    kind: toolchain.TargetKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two caches and two working directories: the same bytes, also where a name is local to its source."""
+    monkeypatch.setenv("AIT_OPTIMIZE", "1")
+    target = Target(kind, toolchain.DEFAULT_ARCH[kind])
+    try:
+        toolchain.toolchain(kind, target.arch)
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    name = {"cpu": "k_one.cc", "cuda": "k_one.cu", "rocm": "k_one.hip"}[kind]
+    head = {"cpu": "#define __global__\n", "cuda": "", "rocm": "#include <hip/hip_runtime.h>\n"}[kind]
+    kernel = f"{head}namespace {{ struct Local {{ int n; }}; }}\ntemplate <class T> __global__ void fill(int* p, T v) {{ *p = v.n; }}\n"
+    kernel += f'extern "C" void run(int* p) {{ fill{"" if kind == "cpu" else "<<<1, 1>>>"}(p, Local{{3}}); }}\n'
+    made: list[bytes] = []
+    for place in ("one", "two"):
+        monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / place / "cache"))
+        made.append(build_library({name: kernel}, target, tmp_path / place / "w").read_bytes())
+    assert made[0] == made[1]
+
+
 @pytest.mark.parametrize("kind", ["cuda", "rocm"])
 def test_sources_without_kernels_of_a_gpu_are_compiled_by_the_cpp_compiler(kind: str, tmp_path: Path) -> None:
     try:
