@@ -50,20 +50,25 @@ def objects(home: Path) -> set[str]:
     return {path.name for path in (home / FOLDER / "objects").rglob("*.o")}
 
 
-def test_a_hundred_kernels_over_two_nodes_make_the_library_of_one_machine(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.full)])
+def test_kernels_over_two_nodes_make_the_library_of_one_machine(
+    count: int, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = {f"k_{i}.cc": f'#include "size.h"\nextern "C" int f{i}() {{ return {i} + kSize; }}\n' for i in range(100)}
-    sources["size.h"] = "constexpr int kSize = 3;\n"
+    before = objects(cluster.home / "node1") | objects(cluster.home / "node2")
+    sources = {
+        f"k_{i}.cc": f'#include "size.h"\nextern "C" int f{i}() {{ return {i} + kSize; }}\n' for i in range(count)
+    }
+    sources["size.h"] = f"constexpr int kSize = {count};\n"
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "alone"))
     alone = build_library(sources, CPU, tmp_path / "w1").read_bytes()
     monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / "caller"))
     with compiling_on(cluster.address):
         assert build_library(sources, CPU, tmp_path / "w2").read_bytes() == alone
-    there = [objects(cluster.home / name) for name in ("node1", "node2")]
+    there = [objects(cluster.home / name) - before for name in ("node1", "node2")]
     assert all(there) and set.union(*there) == objects(tmp_path / "alone") == objects(tmp_path / "caller")
 
 
+@pytest.mark.full
 def test_an_artifact_is_that_of_one_machine(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
