@@ -505,7 +505,9 @@ FAMILIES = {
     ),
     "scatter-ordered": Family(
         {
-            kind: frozenset({"scatter_ordered_kernel", "scatter_segments_kernel", "order_block_kernel", sort})
+            kind: frozenset(
+                {"scatter_ordered_kernel", "scatter_segments_kernel", "scatter_lines_kernel", "order_block_kernel", sort}
+            )
             for kind, sort in (("cuda", "radix_cluster_kernel"), ("rocm", "radix_pass_kernel"))
         },
         lambda: ORDERED,

@@ -228,6 +228,7 @@ def ordered_cases() -> dict[str, Case]:
         "segments-f32": rows_computed("add", "f32", 9, op="segment_loops"),
         "segments-wide": rows_computed("add", "f32", 152, op="segment_loops"),
         "segments-columns": columns_computed(3, "segment_loops"),
+        "segments-lines": columns_computed(70, "segment_loops"),
         "segments-vector": columns_computed(0, "segment_loops"),
         "followed-f16": rows_followed("f16", "f32"),
         "followed-f32": rows_followed("f32", "f16", 9),

@@ -94,7 +94,7 @@ class SegmentLoopsKernel(Kernel[SegmentLoopsOp]):
         finish = "ait::gpu::detail::PlainSegments{}" if following is None else following.made()
         in_words = [v for f in (values, following) if f is not None and (v := f.in_words()) != "true"]
         body = (
-            f"return ait::gpu::scatter_segments<{space.groups}>(ctx, {space.text}, {values.made()}, {x.name}, "
+            f"return ait::gpu::scatter_segments<{space.groups}, {space.lines}>(ctx, {space.text}, {values.made()}, {x.name}, "
             f"{braces((x.strides[d] for d in int_list(launch.op.dims)), cpp)}, {steps(space.columns, 2, cpp)}, "
             f"{launch.outs[0].name}, {keys.name}, {places.name}, {finish}, {' && '.join(in_words) or 'true'});\n"
         )
@@ -127,6 +127,10 @@ class Space:
         none = braces([ZERO] * len(nested), cpp)
         self.groups = f"ait::{op.kind.data.capitalize()}Element, {len(serial)}, 1"
         """The template arguments: how values are combined, the loops of places and those of rows."""
+        is_line = bool(along) and len(serial) == len(dims) == 1
+        steps_of_line = [*serial[0].strides[:1], *(y.strides[d] for d in dims)]
+        self.lines = "true" if is_line and all(by.as_int() == 1 for by in steps_of_line) else "false"
+        """Whether indices name elements, and values have places, side by side in memory."""
         self.text = (
             f"ait::indexed_space({sizes(nested, cpp)}, {steps(nested, 0, cpp)}, {steps(nested, 1, cpp)}, "
             f"{{{', '.join(['static_cast<const int32_t*>(nullptr)'] * len(dims))}}}, "

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ait/gpu/launch.h"
+#include "ait/kernels/gpu/scatter_lines.cuh"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
 
 namespace ait::gpu {
@@ -46,21 +47,11 @@ struct SegmentShape {
   uint32_t most;
 };
 
-/// @brief How many sorted keys are below a key. A warp calls. In an order that is not sorted, some number from 0 to `length`.
-template <class Places>
-__device__ __forceinline__ uint32_t keys_below(const Places& sorted, uint32_t length, int64_t key) {
-  const uint32_t lane = threadIdx.x % kWarpSize;
-  uint32_t low = 0, high = length;
-  while (low < high) {
-    const uint32_t step = (high - low + kWarpSize - 1) / kWarpSize, left = (high - low - 1) / step;  // lanes up to `left` have a key
-    const bool below = lane <= left && static_cast<int64_t>(sorted.key(low + lane * step)) < key;
-    const int count = count_lanes(ballot(below));
-    if (count == 0) return low;
-    const uint32_t last = low + static_cast<uint32_t>(count - 1) * step;
-    high = high - last > step ? last + step : high;
-    low = last + 1;
-  }
-  return low;
+/// @brief The places of the longest segment that is combined at once, for so many elements and places.
+inline uint32_t most_places(int64_t targets, int64_t places) {
+  if (targets < kFewSegments && places > kPlacesOfFew * targets) return kPlacesOfFew;
+  const int64_t usual = places / targets;
+  return static_cast<uint32_t>(8 * usual < kPlacesOfMany ? kPlacesOfMany : 8 * usual);
 }
 
 /// @brief A word of values of another lane.
@@ -263,11 +254,8 @@ int32_t scatter_segments(const Context& ctx, const Space& space, const Start& st
   const int groups = kWarpSize / cut.lanes;
   constexpr int kAhead = ScatterPart<kVec, Space>::kAhead;
   while (shape.sharing < groups && shape.targets * shape.sharing * kAhead < given.length) shape.sharing *= 2;
-  if (shape.targets < kFewSegments && given.length > kPlacesOfFew * shape.targets) {
-    shape.most = kPlacesOfFew;
-  } else {
-    const int64_t usual = given.length / shape.targets;
-    shape.most = static_cast<uint32_t>(8 * usual < kPlacesOfMany ? kPlacesOfMany : 8 * usual);
+  shape.most = most_places(shape.targets, given.length);
+  if (shape.most > kPlacesOfFew) {
     // Few elements in a block, so that the blocks of a small tensor fill the card; more where each block then searches less often.
     shape.elements = kSegmentWarps * (groups / shape.sharing);
     while (2 * shape.elements <= kMostSegments && shape.targets * cut.parts >= 2 * shape.elements * kSegmentBlocks) shape.elements *= 2;
@@ -284,7 +272,8 @@ int32_t scatter_segments(const Context& ctx, const Space& space, const Start& st
 /// those of the whole tensor.
 /// @param x the tensor whose elements the values are combined with; `x_steps` and `x_strides` step along its indices and along the columns
 /// @param finish computes neighbouring elements of the result from what is combined, and from their offset in the result
-template <class Kind, int kSerial, int kKeyed, int kRank, int kIndices, class Id, class T, class Source, class Finish, class Out>
+/// @tparam kLines whether indices name elements, and values have places, side by side in memory
+template <class Kind, int kSerial, int kKeyed, bool kLines, int kRank, int kIndices, class Id, class T, class Source, class Finish, class Out>
 int32_t scatter_segments(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& space, const Source& values, const T* x,
                          const int64_t (&x_steps)[kIndices], const int64_t (&x_strides)[kRank - kSerial - kKeyed], Out* out, const int32_t* keys,
                          const int32_t* places, const Finish& finish, bool in_words = true) {
@@ -299,8 +288,13 @@ int32_t scatter_segments(const Context& ctx, const IndexedSpace<kRank, kIndices,
   if (count > INT32_MAX || targets > INT32_MAX) return ctx.fail("scatter: an order of more than 2^31 - 1 places");
   const detail::GivenPlaces given{reinterpret_cast<const uint32_t*>(keys), reinterpret_cast<const uint32_t*>(places), static_cast<uint32_t>(targets),
                                   static_cast<uint32_t>(count)};
-  constexpr int kVec = 16 / sizeof(T);
-  if (in_words && segments.may_access(kVec) && reinterpret_cast<uintptr_t>(out) % kAccessBytes<Out, kVec> == 0) {
+  if constexpr (kLines) {
+    bool fits = false;
+    const int32_t status = detail::scatter_lines(ctx, segments, start, given, finish, out, detail::most_places(targets, count), fits);
+    if (fits) return status;
+  }
+  constexpr int kVec = kLines ? 1 : 16 / sizeof(T);  // columns of lines lie apart
+  if (kVec > 1 && in_words && segments.may_access(kVec) && reinterpret_cast<uintptr_t>(out) % kAccessBytes<Out, kVec> == 0) {
     start.in_words = start.strides[kFree - 1] == 1 && reinterpret_cast<uintptr_t>(x) % (kVec * sizeof(T)) == 0;
     for (int d = 0; d < kFree - 1; ++d) start.in_words = start.in_words && start.strides[d] % kVec == 0;
     for (int k = 0; k < kIndices; ++k) start.in_words = start.in_words && start.steps[k] % kVec == 0;
