@@ -48,6 +48,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "gemm_mfma_kernel": "HIP only",
         "all_reduce_peers_kernel": "in test_peers.py",
         "reduced_norm_peers_kernel": "in test_peers.py",
+        "scatter_wide_rows_kernel": "in test_scatter_order.py",
     },
     "rocm": {
         "all_reduce_peers_kernel": "CUDA only",
@@ -69,6 +70,7 @@ NOT_EMULATED: dict[Kind, dict[str, str]] = {
         "row_bulk_kernel": "CUDA only",
         "row_ring_kernel": "CUDA only",
         "row_split_kernel": "CUDA only",
+        "scatter_wide_rows_kernel": "in test_scatter_order.py",
         "reduce_shared_columns_kernel": "CUDA only",
         "gemm_scaled_kernel": "CUDA only",
         "gemm_stored_mma_kernel": "CUDA only",

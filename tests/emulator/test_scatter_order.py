@@ -35,6 +35,16 @@ def test_sums_have_the_bits_of_one_place_after_the_other(kind: Kind, tmp_path: P
     check_order(library, [case for case in cases if case[2] == 64], (4200,), (300,))
 
 
+@pytest.mark.parametrize(("kind", "width"), [("cuda", 2100), ("rocm", 8200)])
+def test_sums_of_long_rows_have_the_bits_of_one_place_after_the_other(kind: Kind, width: int, tmp_path: Path) -> None:
+    """A block has a row, or one of two ranges; of all places that name one element, and of any."""
+    cases = [(added_along("f32", 64, width), np.float32, 64), (added_along("f16", 64, 2 * width - 4), np.float16, 64)]
+    library = EmulatedLibrary([case for case, _, _ in cases], tmp_path, kind)
+    check_order(library, cases, (5000,), (1, 2 * width))
+    library.note_executed()
+    assert all("scatter_wide_rows_kernel" in name for name in library.executed) and library.executed
+
+
 @pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
 def test_places_are_ordered_at_the_borders_of_blocks_and_clusters(kind: Kind, tmp_path: Path) -> None:
     orders = {size: places_ordered(size) for size in ORDERED_SIZES}

@@ -176,6 +176,15 @@ TILE_TARGETS = 1 << 14
 """The most elements of a row that lie in shared memory then, about."""
 
 
+RANGE_BYTES = 192 * 1024
+MOST_RANGES = 8
+"""Bytes of a range of a longer row, about, and the most ranges: `gpu/scatter_wide_rows.cuh`."""
+
+
+WIDE_PLACES = 1024
+"""The fewest places of such a row."""
+
+
 LAST_TARGETS = 8
 """The most elements for each place that a GPU takes numbers for."""
 
@@ -317,8 +326,11 @@ def sorts(op: ScatterOp) -> bool:
 
 def _rows_fit(op: ScatterOp) -> bool:
     """Whether there are many rows of places whose elements a GPU combines in shared memory."""
-    rows = _sorted_rows(op)[0].evaluate(estimate_env(scope_of(op)))
-    return rows >= MANY_ROWS and not _shared_dims(op) and _most_targets(op) <= TILE_TARGETS
+    rows, places = (e.evaluate(estimate_env(scope_of(op))) for e in _sorted_rows(op))
+    if rows < MANY_ROWS or _shared_dims(op):
+        return False
+    width = BY_IR[compute_type(tensor_type(op.input).element_type)].bytes
+    return _most_targets(op) <= (TILE_TARGETS if places < WIDE_PLACES else MOST_RANGES * RANGE_BYTES // width)
 
 
 def _shared_dims(op: ScatterOp) -> set[int]:

@@ -9,6 +9,7 @@
 #include "ait/kernels/gpu/scatter_last.cuh"
 #include "ait/kernels/gpu/scatter_rows.cuh"
 #include "ait/kernels/gpu/scatter_sorted.cuh"
+#include "ait/kernels/gpu/scatter_wide_rows.cuh"
 #include "ait/kernels/gpu/vector.cuh"
 #include "ait/kernels/indexed_space.h"
 #include "ait/kernels/operand.h"
@@ -97,6 +98,10 @@ int32_t scatter(const Context& ctx, const IndexedSpace<kRank, kIndices, Id>& spa
   const bool neighbours = space.index_strides[0][kSerial + kKeyed - 1] == 1 && space.index_strides[0][kSerial - 1] != 1;  // indices of rows
   if (sorted.columns() == 1 && sorted.rows() >= kManyRows && places * 8 >= targets) {
     bool fits = false;
+    if (!neighbours) {
+      const int32_t status = detail::scatter_wide_rows(ctx, sorted, fits);
+      if (fits) return status;
+    }
     const int32_t status = detail::scatter_rows(ctx, sorted, neighbours, fits);
     if (fits) return status;
   }

@@ -44,7 +44,7 @@ struct LinePlan {
   int64_t lines;
   uint32_t targets, places;
   int elements, held;
-  int bytes;      ///< of the values of a line in shared memory
+  int bytes;      ///< of the values of a line in shared memory; 0 if there is no room, so that values are read where they are combined
   uint32_t most;  ///< places of a segment that is combined at once
   bool in_words;  ///< whether values of a line are read as words
 };
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kWide ? detail::kWideLineThreads : detail::kLi
   using Sum = typename Space::Sum;
   constexpr int kThreads = kWide ? detail::kWideLineThreads : detail::kLineThreads, kTeam = kWide ? kThreads : kWarpSize, kTeams = kThreads / kTeam;
   constexpr int kWord = 16 / sizeof(T) > 0 ? 16 / sizeof(T) : 1;
-  constexpr int kAhead = kWide ? 8 : 4;  // elements that a thread reads before it combines the values of the first
+  constexpr int kAhead = kWide ? 6 : 4;  // elements that a thread reads before it combines the values of the first
   AIT_DYNAMIC_SHARED(16, scatter_lines);
   __shared__ uint32_t ends[detail::kLineParts + 1], long_in_block;
   wait_for_previous();
@@ -102,18 +102,26 @@ __global__ void __launch_bounds__(kWide ? detail::kWideLineThreads : detail::kLi
     }
     __syncthreads();
   };
+  int64_t dense = 0;
   const auto combine = [&](uint32_t next, uint32_t end, bool& begun, Sum& sum) {
     for (uint32_t i = next; i < end; ++i) {
       const uint32_t place = segments.place(i);
       if ((place & detail::kSkipped<uint32_t>) != 0) continue;
-      const Sum one = convert<Sum>(values[place]);
+      T value[1];
+      if (kWide && plan.bytes == 0) {
+        detail::load_values<1>(space.values, dense + place, value);
+      } else {
+        value[0] = values[place];
+      }
+      const Sum one = convert<Sum>(value[0]);
       sum = begun ? Space::Combine::template apply<Sum>(sum, one) : one;
       begun = true;
     }
   };
   if (parts == 1) prepare(0);
   for (int64_t line = static_cast<int64_t>(blockIdx.x) * kTeams + thread / kTeam; line < plan.lines; line += static_cast<int64_t>(gridDim.x) * kTeams) {
-    int64_t dense = 0, whole = 0, from = 0, column[Space::kFree];
+    int64_t whole = 0, from = 0, column[Space::kFree];
+    dense = 0;
     space.template step<Space::kSerial + Space::kKeyed, Space::kFree>(line, dense, whole);
     coordinates<Space::kFree>(line, space.space.sizes + Space::kSerial + Space::kKeyed, column);
 #pragma unroll
@@ -124,7 +132,9 @@ __global__ void __launch_bounds__(kWide ? detail::kWideLineThreads : detail::kLi
     } else {
       sync_warp();
     }
-    if (!Space::kComputed && plan.in_words) {
+    if (kWide && plan.bytes == 0) {
+      // read where they are combined
+    } else if (!Space::kComputed && plan.in_words) {
 #pragma unroll 4
       for (uint32_t i = lane * kWord; i < plan.places; i += kTeam * kWord) {
         T word[kWord];
@@ -216,7 +226,7 @@ __global__ void __launch_bounds__(kWide ? detail::kWideLineThreads : detail::kLi
 }
 
 namespace detail {
-/// @brief Combines values in lines, if there are many of short segments that fit into shared memory.
+/// @brief Combines values in lines, if there are many of short segments.
 /// @param most places of a segment that is combined at once
 /// @param fits becomes whether it has
 template <class Space, class Start, class Finish, class Out>
@@ -233,8 +243,10 @@ int32_t scatter_lines(const Context& ctx, const Space& space, const Start& start
   plan.targets = static_cast<uint32_t>(targets);
   plan.places = static_cast<uint32_t>(places);
   plan.most = most;
-  const int64_t bytes = (places * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16, limit = shared_limit();
-  const bool wide = bytes > kWarpBytes || targets > kLineElements;
+  constexpr int64_t kOthers = 1024 + 2 * kLineElements * static_cast<int64_t>(sizeof(uint32_t));
+  const int64_t limit = shared_limit(), of_line = (places * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16;
+  const int64_t bytes = of_line + kOthers <= limit ? of_line : 0;
+  const bool wide = of_line > kWarpBytes || targets > kLineElements;
   const int teams = wide ? 1 : kLineThreads / kWarpSize;
   const auto shared_for = [&](int64_t elements) {
     plan.elements = static_cast<int>(targets < elements ? targets : elements);
