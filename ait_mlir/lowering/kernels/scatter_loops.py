@@ -94,7 +94,8 @@ class SegmentLoopsKernel(Kernel[SegmentLoopsOp]):
         finish = "ait::gpu::detail::PlainSegments{}" if following is None else following.made()
         in_words = [v for f in (values, following) if f is not None and (v := f.in_words()) != "true"]
         body = (
-            f"return ait::gpu::scatter_segments<{space.groups}, {space.lines}>(ctx, {space.text}, {values.made()}, {x.name}, "
+            f"return ait::gpu::scatter_segments<{space.groups}, {space.lines}>(ctx, {space.text}, {values.made()}, "
+            f"{x.name}, "
             f"{braces((x.strides[d] for d in int_list(launch.op.dims)), cpp)}, {steps(space.columns, 2, cpp)}, "
             f"{launch.outs[0].name}, {keys.name}, {places.name}, {finish}, {' && '.join(in_words) or 'true'});\n"
         )
