@@ -73,6 +73,7 @@ def test_methods_of_a_text() -> None:
         (pytest.skip.Exception("cudnnGraphNotSupportedError('no kernel')"), [], "refused"),
         (pytest.fail.Exception("cudnnGraphNotSupportedError('no kernel')"), [], "refused"),
         (AssertionError("max_diff 0.5"), [], "wrong"),
+        (AttributeError("'NoneType' object has no attribute '_attrs'"), [], "error"),
         (AttributeError("'StableSet' object has no attribute '_d'"), [], "unfair"),
         (RuntimeError("\"addmm_impl_cpu_\" not implemented for 'Half'"), [], "unfair"),
     ],
@@ -136,6 +137,8 @@ class Client(unittest.TestCase):
     def test_false_is_expected(self):
         self.assertFalse(torch.equal(torch.ones(2), torch.zeros(2)))
         self.assertEqual(1, 2)
+    def test_looks_for_another_graph(self):
+        self.assertEqual(None._attrs["op"], "permute")
     def test_refused(self):
         Tensor(shape=[2], dtype="nonsense")
     def test_error(self):
@@ -170,16 +173,16 @@ def test_a_suite_runs_once(tmp_path: Path) -> None:
     kinds = {name: row["kind"] for name, row in found.items()}
     assert kinds == {
         "pass": "pass", "stricter": "stricter", "wrong_after_stricter": "wrong", "wrong": "wrong", "wrong_plain": "wrong",
-        "wrong_bound": "wrong", "false_is_expected": "stricter", "refused": "refused", "error": "error", "skipped": "skipped",
+        "wrong_bound": "wrong", "false_is_expected": "stricter", "looks_for_another_graph": "stricter", "refused": "refused", "error": "error", "skipped": "skipped",
         "timeout": "timeout", "crash": "crash", "a": "refused",
     }  # fmt: skip
     assert found["stricter"]["compared"] == found["pass"]["compared"] == 1
     assert "last words" in found["crash"]["reason"]
-    assert "12 fair: 1 pass, 2 with a stricter assertion, 4 wrong" in first.stdout
+    assert "13 fair: 1 pass, 3 with a stricter assertion, 4 wrong" in first.stdout
     out.write_text(out.read_text() + '{"test": "cut o')
     second = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
     assert second.stdout.count("Client::test_wrong (") == 0
-    assert "0 of 13 tests were not tried" in second.stdout
+    assert "0 of 14 tests were not tried" in second.stdout
 
 
 def gone(pid: int) -> bool:

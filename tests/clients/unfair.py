@@ -36,7 +36,10 @@ UNFAIR_ERRORS: tuple[tuple[str, str], ...] = (
     (r"'HostCuda' object has no attribute", "needs a card: CUDA graphs and the like"),
     (r"FP8|FP4|E4M3|E5M2|E8M0", "floats of 8 and 4 bits, which the page lists as refused"),
     (r"No module named '(?!ait_mlir)", "needs another package"),
-    (r"(?:has no attribute|cannot import name) '_[a-zA-Z]", "asks for a private name"),
+    (r"(?:has no attribute|cannot import name) '_(?!attrs')\w", "asks for a private name"),
+    (r"graph mode is not there on target cpu", "needs a card: CUDA graphs and the like"),
+    (r"dropout belongs to training", "dropout, which the page lists as refused"),
+    (r"use_alibi_mask needs a causal mask", "ALiBi without a causal mask, which the page lists as refused"),
     (r"has no gradient|gradients are not computed", "gradients, which the page lists as refused"),
 )
 """Regular expressions of the exception that ended a test, and the reason."""
