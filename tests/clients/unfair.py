@@ -50,10 +50,12 @@ DOCUMENTED: tuple[tuple[str, str, str], ...] = (
         "a chain of f16 operators is rounded once",
     ),
     (r"test_bmm_alpha", r"\b19[0-2] of 192 differ", "(x @ w + d) * a is not a * (x @ w) + d"),
+    (r"^cpu .*test_power_bfloat16", r"relative difference: 0\.0", "PyTorch's pow of a CPU rounds the exponent to bf16"),
     (r"mem_eff_attention", r"difference: nan", "rows without keys are 0, not NaN"),
     (r"^cpu .*matrix_multiplication|^cpu .*matmul", r"Mismatched elements: [1-9] /", "PyTorch's f16 products of a CPU are rounded more"),
 )
-"""Numbers that differ as a document says: regular expressions of `TARGET NAME` and of the failure, and the difference."""
+"""Numbers that differ as a document says, or because PyTorch's are further from float64: regular expressions of `TARGET
+NAME` and of the failure, and the difference."""
 
 
 def unfair(suite: str, target: str, name: str) -> str | None:
