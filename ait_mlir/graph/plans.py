@@ -96,6 +96,8 @@ class Plan:
     op_name: str
     has_matrices: bool
     """Whether the plan computes products of f16 or bf16."""
+    rounds: bool
+    """Whether a card may round operands of f32 to TF32."""
     ops: tuple[str, ...]
     """The names of the ops, by the numbers that are keys of `candidates`."""
     planner: Planner
@@ -128,7 +130,10 @@ class Plan:
 
     @property
     def numerical_notes(self) -> set[numerical_note]:
-        return {numerical_note.TENSOR_CORE} if self.target.is_gpu and self.has_matrices else set()
+        if not self.target.is_gpu:
+            return set()
+        found = {numerical_note.TENSOR_CORE} if self.has_matrices or self.rounds else set[numerical_note]()
+        return found | ({numerical_note.DOWN_CONVERT_INPUTS} if self.rounds else set())
 
     @property
     def behavior_notes(self) -> set[behavior_note]:
@@ -200,7 +205,8 @@ class Planner:
 
     def _plan(self, mode: heur_mode, candidates: Mapping[int, Candidate], heaviest: int, op_name: str) -> Plan:
         narrow = any(_multiplies_narrow(op) for op in _ops(self.fused))
-        return Plan(mode, candidates, heaviest, op_name, narrow, self._names(), self)
+        rounds = any("tf32" in op.properties for op in _ops(self.fused))
+        return Plan(mode, candidates, heaviest, op_name, narrow, rounds, self._names(), self)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(op.name for op in _ops(self.fused))

@@ -23,6 +23,7 @@ from ait_mlir.graph.copying import copy_graph
 from ait_mlir.graph.extents import Facts, Group, Guard, Retrace, Trace, expr_of
 from ait_mlir.graph.lowering import Lowered, lower
 from ait_mlir.graph.numbers import Numbers, numbers_of
+from ait_mlir.graph.operations.conv import may_round
 from ait_mlir.graph.plans import Kept, Planner
 from ait_mlir.graph.structure import Pattern, Structure
 from ait_mlir.graph.tensor import tensor
@@ -89,7 +90,7 @@ def find(
     if structure is None:
         return exact(graph, scalars)
     numbers = numbers_of(graph, scalars)
-    key = structure.key, numbers.key, graph.kind, graph.ordinal, graph.arch
+    key = structure.key, numbers.key, graph.kind, graph.ordinal, graph.arch, may_round()
     known = _known.get(key)
     if known is None:
         known = _known.keep(key, Known())

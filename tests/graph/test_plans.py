@@ -257,3 +257,21 @@ def test_a_graph_has_its_compilation():
         method = getattr(Compilation, "build_plan_at_index" if name == "select_plan" else name)
         assert inspect.signature(getattr(cudnn.pygraph, name)) == inspect.signature(method)
         assert inspect.getdoc(getattr(cudnn.pygraph, name)) == inspect.getdoc(method)
+
+
+CARD = '{"device": "cuda:0", "arch": "sm_90a"}'
+
+
+@pytest.mark.parametrize(("override", "rounds"), [(None, True), ("1", True), ("0", False)])
+def test_convolutions_of_floats_may_be_rounded(override: str | None, rounds: bool, monkeypatch: pytest.MonkeyPatch):
+    """As in cuDNN, factors are rounded to TF32 unless NVIDIA_TF32_OVERRIDE is 0; the plans for a card say so."""
+    if override is None:
+        monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
+    else:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", override)
+    g = cudnn.pygraph(io_data_type=cudnn.data_type.FLOAT, device_property=cudnn.create_device_properties(CARD))
+    x, w = g.tensor(dim=[2, 8, 16, 16], stride=[2048, 1, 128, 8]), g.tensor(dim=[16, 8, 3, 3], stride=[72, 1, 24, 8])
+    g.conv_fprop(x, w, padding=[1, 1]).set_output(True)
+    g.build_operation_graph()
+    g.create_execution_plans([A])
+    assert {cudnn.numerical_note.DOWN_CONVERT_INPUTS in plan.numerical_notes for plan in g.plans} == {rounds}

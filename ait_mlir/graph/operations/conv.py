@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import StringAttr, UnitAttr, f32, i64
 from xdsl.ir import SSAValue
 
 from ait_mlir.dialects.ait.conv import ConvOp, window
@@ -105,6 +106,13 @@ def _mirrored(w: Lowering, weight: SSAValue) -> SSAValue:
     return weight
 
 
+def may_round() -> bool:
+    """Whether a card may round the factors of a convolution of FLOAT to TF32, as cuDNN does by default; the environment
+    variable `NVIDIA_TF32_OVERRIDE=0` forbids it there and here.
+    """
+    return os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
+
+
 def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
     image, weight = node.inputs["image"], node.inputs["weight"]
     narrow, element, is_whole = product_types(node, image, weight, prod(node.dims("weight")[1:]))
@@ -118,6 +126,7 @@ def _lower(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
         (*before, *behind),
         _numbers(node, "dilation", 1, count),
         int(node.dims("image")[1] // node.dims("weight")[1]),
+        tf32=element == f32 and may_round(),
     )
     result = w.contraction(ConvOp, [x, taps], properties, is_whole or w.is_wide(node.outputs["Y"], narrow))
     return {"Y": _first(w, w.whole(result) if is_whole else result)}
