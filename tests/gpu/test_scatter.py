@@ -15,6 +15,7 @@ from ait_mlir.lowering.toolchain import default_arch
 from tests.kernels.harness import Case, Library
 from tests.kernels.scatter import (
     ORDERED_SIZES,
+    added_along,
     check_order,
     check_ordered,
     check_places,
@@ -30,6 +31,14 @@ def test_sums_have_the_bits_of_one_place_after_the_other(tmp_path: Path) -> None
     cases = sums()
     library = Library([case for case, _, _ in cases], tmp_path, Target("cuda", default_arch("cuda")))
     check_order(library, cases, (1, 40, 300, 4096, 4100, 20000, 70000))
+
+
+def test_sums_of_long_rows_have_the_bits_of_one_place_after_the_other(tmp_path: Path) -> None:
+    """4,096 elements and the tags are the 48 KiB that a block has without asking; 131,072 are three ranges."""
+    widths = (2100, 4096, 131_072)
+    cases = [(added_along("f32", 64, width), np.float32, 64) for width in widths]
+    library = Library([case for case, _, _ in cases], tmp_path, Target("cuda", default_arch("cuda")))
+    check_order(library, cases, (5000,), (1, 300, 200_000))
 
 
 def test_places_are_ordered_at_the_borders_of_blocks_and_clusters(tmp_path: Path) -> None:
