@@ -251,6 +251,8 @@ class GraphBuilder:
             value = values.get(attribute, default)
             if value is REQUIRED:
                 raise GraphArgumentError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                raise node.wrong(f"{attribute} is beyond the range of floats")
             if attribute in PORTS and value is not None and not isinstance(value, bool):
                 if isinstance(value, int | float) and math.isfinite(value):
                     node.inputs[attribute] = self._constant(f"{node.name}::{attribute}", float(value))

@@ -34,6 +34,8 @@ _TRIMMED = "trimmed"
 TRIM_SECONDS = 3600.0
 """How often writers look at sizes and ages."""
 GIB, DAY = 1 << 30, 86400.0
+KIND = re.compile(r"[A-Za-z][\w+.:-]*://")
+"""How an address of fsspec begins; kinds may be chained, as in `simplecache::s3://bucket`."""
 SIZE_GIB, AGE_DAYS = 20, 60
 _TIMES = ("mtime", "LastModified", "last_modified", "created")
 """The names of the time of the last change in different file systems."""
@@ -282,6 +284,8 @@ def _store(address: str) -> Store:
         if not path.is_absolute():
             raise InputError(f"AIT_SHARED_CACHE is {address!r}: give the path of the folder in full")
         return Folder(path)
+    if not KIND.match(address):
+        raise InputError(f"AIT_SHARED_CACHE is {address!r}: expected a kind of address before '://', as in s3://bucket")
     try:
         fsspec: Any = import_module("fsspec")
     except ImportError:

@@ -270,6 +270,14 @@ def test_attention(name: str):
         g.validate()
 
 
+def test_numbers_beyond_floats():
+    g = new()
+    with raises(Graph, "node 'att' (sdpa): attn_scale is beyond the range of floats"):
+        g.sdpa(**heads(g), attn_scale=10**400, name="att")
+    with raises(Graph, "(relu): lower_clip is beyond the range of floats"):
+        g.relu(g.tensor([2, 3]), lower_clip=-(10**400))
+
+
 def test_heads_of_attention_do_not_divide():
     g = new()
     q, k, v = g.tensor([2, 4, 8, 16], name="q"), g.tensor([2, 3, 8, 16]), g.tensor([2, 3, 8, 16])
@@ -365,6 +373,11 @@ WRONG: dict[str, tuple[type[Exception], tuple[str, ...], Callable[[Any, Any], An
         Graph,
         ("(conv_fprop)", "padding is [1]"),
         lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5]), g.tensor([2, 4, 3, 3]), padding=[1]),
+    ),
+    "stride beyond 31 bits": (
+        Graph,
+        ("(conv_fprop)", "stride is [2147483648, 1]", "below 2^31"),
+        lambda g, x: g.conv_fprop(g.tensor([1, 4, 5, 5]), g.tensor([2, 4, 3, 3]), stride=[1 << 31, 1]),
     ),
     "channels": (
         Graph,

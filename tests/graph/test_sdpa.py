@@ -83,6 +83,13 @@ MASKS: dict[str, tuple[tuple[int, int], dict[str, Any], dict[str, Any]]] = {
     ),
     "window without causal": ((8, 8), {"diagonal_band_left_bound": 3}, {"left": 3}),
     "right bound": ((8, 8), {"diagonal_band_right_bound": 2}, {"right": 2}),
+    "bounds beyond 31 bits": ((8, 6), {"diagonal_band_left_bound": 1 << 32, "diagonal_band_right_bound": (1 << 31) - 1}, {}),
+    "the largest bounds": (
+        (8, 6),
+        {"diagonal_band_left_bound": (1 << 30) - 1, "diagonal_band_right_bound": (1 << 30) - 1, "diagonal_alignment": BOTTOM},
+        {},
+    ),
+    "window beyond 64 bits": ((6, 8), {"use_causal_mask": True, "sliding_window_length": 1 << 70}, {"right": 0}),
     "band": ((6, 8), {"diagonal_band_left_bound": 2, "diagonal_band_right_bound": 1}, {"left": 2, "right": 1}),
     "rows beyond a window": ((9, 4), {"diagonal_band_left_bound": 2}, {"left": 2}),
     "alibi": ((8, 8), {"use_causal_mask": True, "use_alibi_mask": True}, {"right": 0, "alibi": True}),

@@ -241,6 +241,7 @@ def test_an_address_that_does_not_answer_costs_only_time(tmp_path: Path, monkeyp
     [
         ("relative/folder", InputError, "give the path of the folder in full"),
         ("/tmp/a\nb", InputError, "an address with control characters cannot be used"),
+        ("://", InputError, "expected a kind of address before '://'"),
         ("no-such-protocol://x", InputError, "which fsspec cannot open: Protocol not known: no-such-protocol"),
         ("s3://bucket", ToolchainError, "s3fs"),
     ],

@@ -28,8 +28,10 @@ def _numbers(node: Node, name: str, default: int, count: int) -> tuple[int, ...]
         return (default,) * count
     numbers: tuple[Any, ...] = tuple(given) if hasattr(given, "__len__") else (given,) * count
     least = 0 if "pad" in name else 1
-    if len(numbers) != count or any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in numbers):
-        raise node.wrong(f"{name} is {given!r}, expected {count} whole numbers, each at least {least}")
+    if len(numbers) != count or any(
+        isinstance(n, bool) or not isinstance(n, int) or not least <= n < 1 << 31 for n in numbers
+    ):
+        raise node.wrong(f"{name} is {given!r}, expected {count} whole numbers, each at least {least} and below 2^31")
     return numbers
 
 

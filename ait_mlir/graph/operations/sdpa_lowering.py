@@ -33,6 +33,10 @@ BITS = 8
 """Blocks of columns in a byte of `block_mask`; the first is the lowest bit."""
 
 
+NO_BOUND = 1 << 30
+"""A bound so large is none: no sequence is as long, and places and smaller bounds add up within 32 bits."""
+
+
 @dataclass(frozen=True)
 class Band:
     """The columns that a row attends to: from `row - left + 1` to `row + right`; None means no bound.
@@ -58,6 +62,7 @@ def band_of(node: Node) -> Band:
     for name, value, least in (("left", left, 1), ("right", right, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise node.wrong(f"the {name} bound is {value!r}, expected a whole number, at least {least}")
+    left, right = (None if value is None or value >= NO_BOUND else value for value in (left, right))
     aligned = node["diagonal_alignment"] is diagonal_alignment.BOTTOM_RIGHT and not top
     return Band(left, right, bottom or aligned)
 
