@@ -167,8 +167,10 @@ class BoxThreads(Maps):
             lines.add(f"#pragma unroll{'' if walk.steps <= MOST_UNROLLED else ' 4' if batch == 1 else ' 1'}")
             with lines.braces(f"for (int step = 0; step < {walk.steps}; step += {batch})"):
                 declare()
+                is_bare = batch == 1 and len(phases) > 1  # without the loop over places that would be a block
                 for phase in phases:
-                    self.print_phase(walk, along, lane, pieces, batch, checks, phase)
+                    with lines.braces("") if is_bare else nullcontext():
+                        self.print_phase(walk, along, lane, pieces, batch, checks, phase)
 
     def print_phase(
         self,
