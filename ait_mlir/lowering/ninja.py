@@ -82,12 +82,13 @@ def build_file(tools: Toolchain, missing: Mapping[str, Unit], objects: Iterable[
 def _compile_command(tools: Toolchain, sources: int) -> str:
     """The command that makes an object. The object depends neither on the folder of its source nor on the process.
 
-    Temporary files that nvcc keeps are removed at once: for a kernel they are ten times as large as its object.
+    nvcc names temporary files that it keeps by the source, others by the number of its process, which would be in the
+    object. They are removed at once: for a kernel they are ten times as large as its object.
     """
     command = _command(tools, [str(tools.compiler), *tools.compile_flags, *include_flags(tools, sources)])
     if not tools.keeps_names:
         return f"{command} -c $in -o $out"
-    named = "-keep-dir $out.d -Xcudafe --orig_src_path_name=/$name"
+    named = "-keep -keep-dir $out.d -Xcudafe --orig_src_path_name=/$name"
     return f"mkdir -p $out.d && {command} {named} -c $in -o $out && rm -r $out.d"
 
 

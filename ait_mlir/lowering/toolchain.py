@@ -29,11 +29,8 @@ _CUDA_FLAGS = (
     *("-O3", "-DNDEBUG", "-std=c++17", "--expt-relaxed-constexpr", _WITHOUT_SPECIAL_FUNCTIONS),
     *("-Xcompiler", "-fPIC,-fno-gnu-unique"),
 )
-_KEEPS_NAMES = ("-keep",)
-"""With this flag nvcc names its temporary files by the source, not by the number of its process, which would otherwise
-be in the object (`ninja.build_file`)."""
 _KEEPS_NAMES_SINCE = 12
-"""The release of CUDA whose nvcc can also be told which path of the source the object has."""
+"""The release of CUDA whose nvcc can be told which names of files an object has (`ninja.build_file`)."""
 _HIP_FLAGS = ("-O3", "-DNDEBUG", "-std=c++17", "-fPIC")
 _CPU_ARCH = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _CUDA_ARCH = re.compile(r"sm_(\d{2,3}[af]?)")
@@ -255,11 +252,11 @@ def toolchain(kind: TargetKind, arch: str, level: int | None = None) -> Toolchai
         version = f"-DAIT_SM={number.rstrip('af')}"
         libraries = ("-L", str(wheel / "lib")) if (wheel := nvidia_wheel()) and compiler.is_relative_to(wheel) else ()
         link = ("-shared", *gencode, *libraries)
-        identity = _identity(compiler)
         made_of: MadeOf = kind, arch, level
-        release = re.search(r"release (\d+)", identity)
+        release = re.search(r"release (\d+)", _version_of(compiler))
         keeps_names = release is not None and int(release[1]) >= _KEEPS_NAMES_SINCE
-        flags = (*_CUDA_FLAGS, *(_KEEPS_NAMES if keeps_names else ()), version, *gencode, *include, "-x", "cu")
+        identity = _identity(compiler, *(("names are kept",) if keeps_names else ()))
+        flags = (*_CUDA_FLAGS, version, *gencode, *include, "-x", "cu")
         host = _host(include, made_of, _cuda_include(), _version_of(compiler))
         return Toolchain(
             *(compiler, flags, link, identity), uses_shell=True, host=host, made_of=made_of, keeps_names=keeps_names
