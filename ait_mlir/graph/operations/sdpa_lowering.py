@@ -34,7 +34,7 @@ BITS = 8
 
 
 NO_BOUND = 1 << 30
-"""A bound so large is none: no sequence is as long, and places and smaller bounds add up within 32 bits."""
+"""Bounds of this size or more count as none: no sequence is as long. A place plus a smaller bound fits into 32 bits."""
 
 
 @dataclass(frozen=True)

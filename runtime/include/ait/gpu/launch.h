@@ -49,7 +49,7 @@ int32_t launch(const Context& ctx, const LaunchConfig& config, void (*kernel)(Pa
   if (config.grid.x > INT32_MAX || config.grid.y > 65535 || config.grid.z > 65535) {
     return ctx.fail("a tensor is too large for one launch, which has at most 2^31 - 1 blocks along x and 65535 along y and z: pass smaller tensors");
   }
-  // A block gets 48 KiB without asking for more; static shared memory counts, of which a kernel with dynamic one has 32 KiB at most.
+  // A block gets 48 KiB of shared memory unless it asks for more. Up to 32 KiB of these are left for the kernel's static shared memory.
   constexpr uint32_t kDefaultShared = 16 * 1024;
 #if defined(AIT_HIP)
   if (config.shared_bytes > kDefaultShared) {
