@@ -98,7 +98,8 @@ class EmulatedLibrary(Library):
         self.lib = ctypes.CDLL(str(built))
         self.variables = shared_variables(built)
         self.executed: set[str] = set()
-        """The mangled names of the kernels that ran, without `_Z`."""
+        """The mangled names of the kernels that ran since this library was made, without `_Z`."""
+        self._drain_executed()  # of libraries before this one
 
     def use(self) -> None:
         """Tell the emulator about the shared memory of these kernels, unless it knows."""
@@ -144,11 +145,15 @@ class EmulatedLibrary(Library):
         self.emulator.ait_emulator_buffer(ctypes.c_void_p(address), ctypes.c_size_t(size), ROLES.index(role), number)
 
     def note_executed(self) -> None:
+        self.executed.update(self._drain_executed())
+
+    def _drain_executed(self) -> list[str]:
+        """The kernels that ran in this process since the last call."""
         names = self.emulator.ait_emulator_executed
         names.restype = ctypes.c_size_t
         text = ctypes.create_string_buffer(names(None, ctypes.c_size_t(0)))
         names(text, ctypes.c_size_t(len(text)))
-        self.executed.update(text.value.decode().splitlines())
+        return text.value.decode().splitlines()
 
 
 def extent_bytes(view: np.ndarray) -> int:

@@ -24,8 +24,6 @@ def test_products_and_convolutions(precision: str, tmp_path: Path) -> None:
     if precision == "medium":  # the same code
         cases = dict(list(cases.items())[:1])
     library = EmulatedLibrary(list(cases.values()), tmp_path, "cuda", precision=precision)
-    library.note_executed()
-    library.executed.clear()
     errors = [check_rounded(library, case, "high") for case in cases.values()]
     assert all("gemm_mma_kernel" in name or "conv_mma_kernel" in name for name in library.executed) and library.executed
     assert max(errors) > TF32 / 64, "no operand was rounded"
@@ -36,8 +34,6 @@ def test_attention(tmp_path: Path) -> None:
     """Scores are sums of a few dozen products, and change the weights by as much as they are wrong: four times the bound."""
     cases = tiers.of_tier(attentions(), ("plain", "window", "two"))
     library = EmulatedLibrary(list(cases.values()), tmp_path, "cuda", precision="high")
-    library.note_executed()
-    library.executed.clear()
     errors = [check_rounded(library, case, "high", slack=4) for case in cases.values()]
     assert library.executed and all("attention_mma_kernel" in name for name in library.executed)
     assert TF32 / 64 < max(errors) < 2 * TF32
@@ -50,7 +46,6 @@ def test_attention_in_parts(tmp_path: Path) -> None:
     plain = [on_kernel(case, "native") for case in cases.values()]
     parts = [on_kernel(case, "native", configs[i % 3]) for i, case in enumerate(cases.values())]
     library = EmulatedLibrary([*plain, *parts], tmp_path, "cuda")
-    library.note_executed()
     for before, case in zip(plain, parts, strict=True):
         library.executed.clear()
         bound = check_rounded(library, before, "highest", slack=64)
@@ -73,7 +68,5 @@ def test_wide_heads_are_exact(tmp_path: Path) -> None:
     """The fragments of 256 columns of f32 do not fit the registers."""
     case = attention("f32", depth="136", width="136", envs=({"b": 1, "s": 5, "l": 9, "d": 1},))
     library = EmulatedLibrary([case], tmp_path, "cuda", precision="high")
-    library.note_executed()
-    library.executed.clear()
     assert check_rounded(library, case, "highest", slack=64) < TF32 / 64
     assert all("attention_simt_kernel" in name for name in library.executed)

@@ -34,8 +34,6 @@ def test_family(kind: Kind, name: str, tmp_path: Path, record_property: pytest.R
     family = FAMILIES[name]
     cases = family.make()
     library = EmulatedLibrary(list(cases.values()), tmp_path, kind)
-    library.note_executed()  # of other tests in this process
-    library.executed.clear()
     failures: list[str] = []
     for case_name, case in cases.items():
         try:
@@ -85,7 +83,6 @@ def test_many_short_rows_have_two_chunks_a_lane(
         case = rows.softmax(shape, 1, t) if op == "softmax" else rows.layer_norm(shape, str(length), t, 1, op=op)
         cases.append(replace(case, envs=[{"b": 1, "s": 1}]))
     library = EmulatedLibrary(cases, tmp_path, kind)
-    library.note_executed()
     for case, (lanes, chunks) in zip(cases, (few, many), strict=True):
         library.executed.clear()
         check(library, case, 0.6 if t != "f32" else 16, floor=1e-6)
@@ -100,7 +97,6 @@ def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_tha
     many = rows.softmax(f"{rows.most_of_few(64, 'f16', MULTIPROCESSORS) + 1} x s", 1, "f16")
     few = rows.softmax("b x s", 1, "f16")
     library = EmulatedLibrary([many, few], tmp_path, kind)
-    library.note_executed()
     for case, length, lanes, chunks in (
         (many, 64, 8, 1),
         (many, 72, 8, 2),
@@ -122,7 +118,6 @@ def test_rows_of_any_length_have_two_chunks_a_lane_where_one_would_take_more_tha
 def test_long_rows_without_factors_belong_to_one_block(tmp_path: Path, factors: str, template: str) -> None:
     case = replace(rows.layer_norm("5 x 32768", "32768", "f16", 1, factors), envs=[{"b": 1, "s": 1}])
     library = EmulatedLibrary([case], tmp_path, "cuda")
-    library.note_executed()
     check(library, case, 0.6, floor=1e-6)
     (kernel,) = library.executed
     assert template in kernel

@@ -314,7 +314,11 @@ def test_autocast_reaches_the_parts_of_compositions(name):
     model, rows = Net().eval(), torch.export.Dim("rows", min=1, max=9)
     fixed = name == "multi_dot"  # PyTorch orders its products by numbers
     compiled = ait_mlir.compile(model, (X,), dynamic_shapes=None if fixed else ({0: rows},))
-    found, wanted = (torch.utils._pytree.tree_leaves(f(X)) for f in (compiled, model))
+    found = torch.utils._pytree.tree_leaves(compiled(X))
+    if name == "lstm" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():  # oneDNN has no such LSTM for this processor
+        wanted = [result.bfloat16() for result in torch.utils._pytree.tree_leaves(model.function(X))]
+    else:
+        wanted = torch.utils._pytree.tree_leaves(model(X))
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours.dtype == theirs.dtype
         torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
