@@ -35,6 +35,7 @@ from ait_mlir.dialects.sdy import parse_axes
 from ait_mlir.errors import AitError, SlowLaunchWarning
 from ait_mlir.folding import Folding, needs_kernels
 from ait_mlir.host.cache import Scratch
+from ait_mlir.host.files import check_output
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, parse_source
 from ait_mlir.ir.pipeline import Observer, errors_with_places, run_passes
@@ -233,7 +234,8 @@ def compile_module(
     from ait_mlir.lowering.ray_cluster import compiling_on
     from ait_mlir.lowering.toolchain import cpu_features
 
-    features = {cpu: cpu_features(cpu) for cpu in options.cpus}  # refuses unknown CPUs before the work begins
+    check_output(Path(output))  # before the work begins, like unknown CPUs
+    features = {cpu: cpu_features(cpu) for cpu in options.cpus}
     with compiling_on(options.cluster):
         plan, folding = _plan(module, options, constants or {}, Path(output).parent, source, observe)
         with nullcontext(Path(workdir)) if workdir is not None else Scratch() as folder:

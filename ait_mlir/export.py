@@ -28,7 +28,7 @@ from ait_mlir.driver import Arrays, emit, kernel_value, plan_model, program_of, 
 from ait_mlir.errors import AitError, CompileError
 from ait_mlir.folding import Folding
 from ait_mlir.host.cache import Scratch
-from ait_mlir.host.files import atomic_file
+from ait_mlir.host.files import atomic_file, check_output
 from ait_mlir.host.kernel_libraries import KernelLibrary
 from ait_mlir.ir.pipeline import PassError
 from ait_mlir.ir.source import SourceText
@@ -73,6 +73,7 @@ def export_module(
     module is modified. Raises `SourceError` for wrong IR and for kernel libraries whose files are gone or have changed,
     `CompileError` if the C++ compiler reports errors.
     """
+    check_output(Path(output))
     folding = plan_model(module, options, constants=constants, place=Path(output).parent, source=source)
     program = program_of(module)
     entry = "ait_exported_model_0"
@@ -100,6 +101,7 @@ def export_kernels(
     panels is replaced by the best one that does not. A kernel whose dims do not follow from the shapes of its operands
     is left out, with the reason. Raises like `export_module`.
     """
+    check_output(Path(output))
     plan_model(module, options, source=source)
     functions: list[_Function] = []
     left_out: dict[str, str] = {}

@@ -27,16 +27,11 @@ def atomic_file(path: Path, executable: bool = False) -> Generator[BinaryIO]:
     """A file whose content replaces that of `path` when the block ends without an error.
 
     After an error `path` is as before. A regular file is replaced by renaming: readers see the old content or the new.
-    It keeps its mode and owner; a new file has the mode that the umask allows. Missing folders are made. Links are
-    followed. A device or a pipe is written through, at the end.
-    Raises `AitError` for a folder.
+    It keeps its mode and owner; a new file has the mode that the umask allows. Links are followed. A device or a pipe
+    is written through, at the end. Raises `AitError` like `check_output`.
     """
-    target = _target(path)
+    target = check_output(path)
     if target is not None:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
         with _named(path), replaced_file(target, executable=executable) as content:
             yield content
         return
@@ -138,13 +133,24 @@ def write_atomic(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def check_output(path: Path) -> Path | None:
+    """The regular file that `path` names, after its links; None for a device, a pipe or an open file.
+
+    Raises `AitError` if `path` is a folder or lies in none: folders are not made. Call it before long work whose result
+    is written to `path`.
+    """
+    target = _target(path)
+    if target is not None and not target.parent.is_dir():
+        what = "is no folder" if target.parent.exists() else "does not exist: make this folder first"
+        raise AitError(f"{path} cannot be written: {target.parent} {what}")
+    return target
+
+
 def check_report(path: Path, *others: str | None) -> None:
     """Raise `AitError` if no page can be written to `path`, or if that would replace one of the other files of a
     command; None and "-" are no files.
     """
-    if not path.absolute().parent.is_dir():
-        raise AitError(f"--report {path}: there is no such folder")
-    target = _target(path)
+    target = check_output(path)
     for other in others:
         if target is not None and other not in (None, "-") and target == Path(other).resolve():
             raise AitError(f"--report {path}: the page would replace {other}; give it another name")

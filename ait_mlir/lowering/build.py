@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ait_mlir.errors import CompileError, ToolchainError
-from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, uses_kept
+from ait_mlir.host.cache import Scratch, cache_dir, is_kept, keep, locked, private_folder, uses_kept
 from ait_mlir.host.files import copy_atomic, replaced_file, write_atomic
 from ait_mlir.host.shared import obtain, share
 from ait_mlir.lowering.compilers import COMPILERS, Work
@@ -261,7 +261,7 @@ def build_static_library(kind: TargetKind) -> Path:
         )
         if made.returncode != 0:
             raise CompileError(f"{archiver} cannot make a static library: {made.stderr.strip()}")
-        library = cache_dir() / "libraries" / f"libait_{kind}.a"
+        library = private_folder(cache_dir() / "libraries") / f"libait_{kind}.a"
         copy_atomic(scratch / "libait.a", library)
     return library
 

@@ -32,6 +32,8 @@ def install_runtime(kind: TargetKind, prefix: Path | None = None, static: bool =
     library = build_deploy_library(kind)
     root = private_folder(cache_dir() / "prefix") if prefix is None else prefix.absolute()
     files = cpp_root() / "deploy"
+    for folder in ("include/ait", "lib/cmake/ait", "lib/pkgconfig"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     for name in _HEADERS:
         copy_atomic(cpp_root() / "include" / "ait" / name, root / "include" / "ait" / name)
     copy_atomic(library, root / "lib" / f"libait_{kind}.so")

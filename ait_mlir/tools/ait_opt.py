@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 
 from ait_mlir.errors import AitError
 from ait_mlir.host import progress
-from ait_mlir.host.files import check_report, write_atomic
+from ait_mlir.host.files import check_output, check_report, write_atomic
 from ait_mlir.ir.context import context
 from ait_mlir.ir.parser import check, op_place, parse_source
 from ait_mlir.ir.pipeline import run_passes
@@ -189,6 +189,8 @@ def run(options: Options, out: TextIO, err: TextIO, show: Show | None = None, st
         printed_ir(options, partial(print_module, options), err)
         if options.report is not None:
             check_report(Path(options.report), options.input, options.output)
+        if options.output not in (None, "-"):
+            check_output(Path(options.output))
         if options.explain and options.generate_checks:
             raise AitError("--explain and --generate-checks both replace the printed IR; give one of them")
     except SourceError as e:

@@ -11,7 +11,7 @@ import pytest
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.files import atomic_file, write_atomic
-from ait_mlir.tools import ait_opt
+from ait_mlir.tools import ait_opt, cli
 
 
 def mode(path: Path) -> int:
@@ -60,6 +60,40 @@ def test_a_folder_is_an_error_and_stays(tmp_path: Path) -> None:
     with pytest.raises(AitError, match="is a folder"):
         write_atomic(tmp_path, b"new")
     assert ait_opt.main([write_graph(tmp_path), "-o", str(tmp_path)]) == 1
+
+
+def test_folders_are_not_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("none/file")
+    (tmp_path / "file").write_bytes(b"old")
+    for place, reason in (("none/new", "none does not exist"), ("link", "none does not exist"), ("file/x", "no folder")):
+        with pytest.raises(AitError, match=rf"{place} cannot be written: .*{reason}"):
+            write_atomic(tmp_path / place, b"new")
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["compile --to planned -o", "compile -o", "compile --emit kernels -o", "compile --emit module -o", "reduce -o",
+     "bisect -o", "import -o", "quantize -o"],
+)  # fmt: skip
+def test_commands_refuse_a_missing_folder_before_they_work(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*args: object, **kwargs: object) -> None:
+        raise AssertionError("the work has begun")
+
+    for place in ("ait_mlir.driver.plan_model", "ait_mlir.driver.run_to_phase", "ait_mlir.tools.commands.import_.load"):
+        monkeypatch.setattr(place, work)
+    name, *options = command.split()
+    more = {"reduce": ["--command", "false"], "quantize": ["--recipe", "w8a16"]}.get(name, [])
+    source = "model.py:build" if name in ("import", "quantize") else write_graph(tmp_path)
+    assert cli.main([name, source, *more, *options, str(tmp_path / "no" / "file")]) == 1
+    assert f"{tmp_path}/no/file cannot be written: {tmp_path}/no does not exist" in capsys.readouterr().err
+
+
+def test_a_text_for_standard_output_has_the_name_minus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compile", write_graph(tmp_path), "--to", "imported", "-o", "-"]) == 0
+    assert "ait.graph @g" in capsys.readouterr().out and not Path("-").exists()
 
 
 def test_a_pipe_is_written_through(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def test_bad_options(tmp_path: Path) -> None:
         ([str(tmp_path / "missing.mlir")], "cannot read .*missing.mlir: No such file"),
         ([str(tmp_path)], "cannot read .*: Is a directory"),
         (["-", "-o", "/proc/where.mlir"], "cannot write .*where.mlir: No such file"),
-        (["-", "-o", str(tmp_path / "file" / "where.mlir")], "cannot write .*where.mlir: Not a directory"),
+        (["-", "-o", str(tmp_path / "file" / "where.mlir")], "where.mlir cannot be written: .*file is no folder"),
         (["-", "-o", str(tmp_path)], "is a folder"),
+        (["-", "-o", str(tmp_path / "no" / "where.mlir")], "where.mlir cannot be written: .*no does not exist"),
     ):
         outcome = run_ait_opt(arguments, graph())
         assert outcome.code == 1, arguments

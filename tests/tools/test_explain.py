@@ -61,7 +61,7 @@ def test_a_report_can_be_written_of_any_passes(tmp_path: Path) -> None:
     assert outcome.code == 0 and "ait.neg" in outcome.stdout
     assert page.read_text().count('<section class="pass"') == 2 and "relu(relu(x)) = relu(x)" in page.read_text()
     outcome = run_ait_opt(["-", "-p", "simplify", "--report", str(tmp_path / "none" / "page.html")], TEXT)
-    assert outcome.code == 1 and "there is no such folder" in outcome.stderr
+    assert outcome.code == 1 and "none does not exist: make this folder first" in outcome.stderr
 
 
 @pytest.mark.parametrize("report", ["a.mlir", "./a.mlir", "out.mlir", "link.html"])

@@ -119,7 +119,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.C
     report = tmp_path / "none" / "out.html"
     command = ["compile", str(tmp_path / "tiny.mlir"), "--to", "planned", "--report", str(report), "-o", str(output)]
     assert main(command) != 0
-    assert "there is no such folder" in capsys.readouterr().err
+    assert f"{report} cannot be written: {report.parent} does not exist" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import ChainMap
-from pathlib import Path
 from typing import Any, cast
 
-from ait_mlir.host.files import write_atomic
 from ait_mlir.tools.commands.common import (
     EXAMPLE_ONLY,
     TRUST,
@@ -17,11 +14,13 @@ from ait_mlir.tools.commands.common import (
     UsageError,
     add_precision,
     add_trust_pickle,
+    check_text,
     name_and_value,
     natural,
     note,
     parse_dims,
     parse_input,
+    write_text,
 )
 
 _EXAMPLE = """First each pass is compared: by the reference, in float64, before and after it. If all passes are right,
@@ -65,7 +64,7 @@ def add(subparsers: Any) -> None:
     )
     p.add_argument("--without", action="append", default=[], metavar="PASS", help="leave out an optimization")
     p.add_argument("--seed", type=natural, default=0, help="of random inputs and weights (default: 0)")
-    p.add_argument("-o", "--output", help="where to write the reduced text (default: standard output)")
+    p.add_argument("-o", "--output", help="where to write the reduced text; '-' and the default are standard output")
     p.add_argument("--json", action="store_true", help="print the result, with the reduced text, as one JSON object")
     add_precision(p)
     add_trust_pickle(p)
@@ -82,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
     if options.tolerance is not None and not 0 <= options.tolerance < float("inf"):
         raise UsageError(f"--tolerance {options.tolerance}: expected a number, 0 or more")
     module, _, stored = read_model(options.file, options.trust_pickle)
+    check_text(options.output)
     graph = graph_of(module)
     checker = SemanticsChecker(module, options.seed)
     weights = stored if options.weights is None else weights_of(options.weights, module, options.file)
@@ -110,11 +110,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {found.output}: {wrong}, allowed is {found.errors.allowed:.3g}")
         ops = sum(len(list(op.walk())) - 1 for op in found.reduced.ops)
         print(f"  reduced to {ops} ops" if found.kind != "run" else f"  the text has {ops} ops")
-    if options.output is not None:
-        write_atomic(Path(options.output), text.encode())
+    if options.output is not None or not options.json:
+        write_text(options.output, text)
+    if options.output not in (None, "-"):
         note(f"wrote {options.output}")
-    elif not options.json:
-        sys.stdout.write(text)
     return 1
 
 

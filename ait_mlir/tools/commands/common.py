@@ -14,7 +14,7 @@ import numpy as np
 
 from ait_mlir.dtypes import BEYOND_NUMPY, numpy_dtype
 from ait_mlir.errors import AitError, InputError
-from ait_mlir.host.files import is_written_through
+from ait_mlir.host.files import check_output, is_written_through, write_atomic
 from ait_mlir.runtime.manifest import DimInfo
 from ait_mlir.runtime.model import Model
 from ait_mlir.runtime.safetensors_part import decode
@@ -45,6 +45,20 @@ def tell_written(output: Path, told: str | None = None) -> None:
         print(f"wrote {output}" if told is None else told, file=sys.stderr)
     else:
         print(f"wrote {output} ({output.stat().st_size} bytes)" if told is None else told)
+
+
+def check_text(output: str | None) -> None:
+    """Raise `AitError` if `write_text` cannot write to `output`; call it before the work begins."""
+    if output not in (None, "-"):
+        check_output(Path(output))
+
+
+def write_text(output: str | None, text: str) -> None:
+    """Write a text to a file; None and "-" are standard output."""
+    if output in (None, "-"):
+        sys.stdout.write(text)
+    else:
+        write_atomic(Path(output), text.encode())
 
 
 def read_weights(path: str) -> dict[str, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,12 +15,14 @@ from ait_mlir.tools.commands.common import (
     UsageError,
     add_precision,
     add_trust_pickle,
+    check_text,
     name_and_value,
     note,
     parse_dims,
     random_constant,
     read_weights,
     tell_written,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def add(subparsers: Any) -> None:
         help="another CPU than this one, such as x86-64-v3; if it is given several times, the artifact has code for "
         "each of them, and a load takes the best one that its CPU can run",
     )
-    p.add_argument("-o", "--output", help="where to write (default: NAME.ait for an artifact, else standard output)")
+    p.add_argument(
+        "-o",
+        "--output",
+        help="where to write (default: NAME.ait for an artifact, else standard output, which '-' names, too)",
+    )
     p.add_argument(
         "--to",
         default="built",
@@ -245,6 +250,7 @@ def _compile(
         )
         tell_written(output)
         return 0
+    check_text(options.output)
     stop = "planned" if options.to == "source" else options.to
     driver.run_to_phase(module, stop, chosen, source=source, observe=observe)
     if options.to == "source":
@@ -253,10 +259,7 @@ def _compile(
         text = "\n".join(f"// ---- {name}\n{files[name]}" for name in names)
     else:
         text = str(module) + "\n"
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        write_atomic(Path(options.output), text.encode())
+    write_text(options.output, text)
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ait_mlir.errors import AitError
-from ait_mlir.host.files import atomic_file
+from ait_mlir.host.files import atomic_file, check_output
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle, tell_written
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def run(options: argparse.Namespace) -> int:
     stem = Path(options.source.partition(".py:")[2] or options.source).stem
     output = Path(options.output or f"{stem}.mlir")
     weights = weights_beside(output, options.weights)
+    if not options.check:
+        for path in (output, weights):
+            check_output(path)
     imported = load(options.source, options.name, trust_pickle=options.trust_pickle)
     stored = ""
     if options.checkpoint is not None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ait_mlir.host.files import atomic_file
+from ait_mlir.host.files import atomic_file, check_output
 from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, add_trust_pickle, tell_written
 from ait_mlir.tools.commands.import_ import made_by, weights_beside
 
@@ -68,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     stem = Path(options.source.partition(".py:")[2] or options.source).stem
     output = Path(options.output or f"{stem}.mlir")
     weights, recipe = weights_beside(output, options.weights), recipe_named(options.recipe)
+    for path in (output, weights, *([] if options.report is None else [Path(options.report)])):
+        check_output(path)
     imported, call = _model(options)
     bound, timed = options.max_kl, options.time
     found = quantize_imported(imported, [call], recipe, options.leave_out, max_kl=bound, timed=timed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ait_mlir.host.files import write_atomic
 from ait_mlir.host.processes import run as run_program
-from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, note
+from ait_mlir.tools.commands.common import EXAMPLE_ONLY, TRUST, UsageError, check_text, note, write_text
 
 _EXAMPLE = """A text fails if the command ends as it does on the file: with the same exit status, not 0, or not in time.
 
@@ -39,7 +37,7 @@ def add(subparsers: Any) -> None:
     p.add_argument("--command", required=True, help="what fails; {} stands for the file, else it is the last argument")
     p.add_argument("--message", help="only what prints this text, on either output, counts as the same failure")
     p.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for a run (default: %(default)s)")
-    p.add_argument("-o", "--output", help="where to write (default: standard output)")
+    p.add_argument("-o", "--output", help="where to write; '-' and the default are standard output")
     p.set_defaults(run=run)
 
 
@@ -72,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     from ait_mlir import driver
     from ait_mlir.tools.reducer import Reducer
 
+    check_text(options.output)
     try:
         shlex.split(options.command)
     except ValueError as error:
@@ -100,8 +99,5 @@ def run(options: argparse.Namespace) -> int:
         module = reducer.reduce(module)
     note(f"{before} ops became {len(list(module.walk()))} in {reducer.tried} runs of the command")
     text = f"{module!s}\n"
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        write_atomic(Path(options.output), text.encode())
+    write_text(options.output, text)
     return 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ait_mlir.errors import AitError, InputError
-from ait_mlir.host.files import atomic_file
+from ait_mlir.host.files import atomic_file, check_output
 from ait_mlir.runtime.data import empty_strided
 from ait_mlir.runtime.from_host import run_on_host
 from ait_mlir.runtime.manifest import Manifest
@@ -225,7 +225,7 @@ def summary(array: Array) -> str:
 
 
 def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> None:
-    """Raise `UsageError` for unknown names of outputs, before the model runs."""
+    """Raise `AitError` for unknown names of outputs and for files that cannot be written, before the model runs."""
     for option in ("output", "compare"):
         for text in getattr(options, option):
             name, equals, _ = text.partition("=")
@@ -237,10 +237,13 @@ def _check_outputs(options: argparse.Namespace, known: Mapping[str, int]) -> Non
                         f"--compare {text}: there is no such file; expected reference, onnxruntime or a .npy file"
                     )
                 continue
-            if name_and_value(text, f"--{option}")[0] not in known:
+            name, value = name_and_value(text, f"--{option}")
+            if name not in known:
                 raise UsageError(
                     f"--{option} {text}: there is no output '{name}'; the outputs are {', '.join(known) or 'none'}"
                 )
+            if option == "output":
+                check_output(Path(value.removeprefix("@")))
 
 
 def write_outputs(outputs: Mapping[str, Array], texts: list[str]) -> None:
