@@ -22,7 +22,7 @@ from ait_mlir.graph.nodes import REQUIRED, Node, Operation
 from ait_mlir.graph.numbers import PORTS, Numbers
 from ait_mlir.graph.operations import OPERATIONS, REFUSED
 from ait_mlir.graph.plans import Planner
-from ait_mlir.graph.tensor import tensor, text, whole_numbers
+from ait_mlir.graph.tensor import flag, tensor, text, whole_number, whole_numbers
 from ait_mlir.graph.validation import infer
 
 EPSILON = 1e-5
@@ -103,13 +103,13 @@ class GraphBuilder:
             raise GraphError(f"{t.label} has dims {list(t.dims)}, but strides {list(t.strides)}: give one for each dim")
         t.has_own_dims = t.has_own_strides = True
         t.dtype = as_data_type(data_type, t.label)
-        t.is_by_value = bool(is_pass_by_value)
-        if is_virtual:
+        t.is_by_value = flag(is_pass_by_value, f"is_pass_by_value of {t.label}")
+        if flag(is_virtual, f"is_virtual of {t.label}"):
             raise GraphError(f"{t.label} is virtual, but no node computes it; only outputs of nodes can be virtual")
         if reordering_type is not None:
             t.set_reordering_type(reordering_type)
-        if ragged_offset is not None:
-            t.set_ragged_offset(ragged_offset).set_ragged_offset_multiplier(ragged_offset_multiplier)
+        t.set_ragged_offset(ragged_offset).set_ragged_offset_multiplier(ragged_offset_multiplier)
+        whole_number(alignment_value, f"alignment_value of {t.label}", least=1)
         if uid is not None and uid != -1:
             t.set_uid(uid)
         return t
@@ -207,12 +207,13 @@ class GraphBuilder:
         """Add a node from the arguments of a method; returns its output, or a list of several outputs."""
         self.check_open(f"{operation.name}()")
         kwargs = _with_positional(operation, args, kwargs)
+        name = kwargs.pop("name", None)
+        given = "" if name is None else text(name, f"the name of a node ({operation.name})")
         if operation.expand is not None:
-            name = kwargs.get("name") or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
+            name = given or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
             if (made := operation.expand(self, name, kwargs)) is not None:
                 return made
         compute = as_data_type(kwargs.pop("compute_data_type", None), operation.name)
-        given = text(kwargs.pop("name", "") or "", f"the name of a node ({operation.name})")
         out_dims = kwargs.pop("out_dims", None)
         name = given or f"{operation.name}.{sum(n.operation is operation for n in self.nodes)}"
         node = Node(name, operation, {}, {}, dict(operation.attributes), compute)
@@ -253,6 +254,10 @@ class GraphBuilder:
                 raise GraphArgumentError(f"{operation.name}() of node '{node.name}' needs {attribute!r}")
             if isinstance(value, int) and abs(value) > sys.float_info.max:
                 raise node.wrong(f"{attribute} is beyond the range of floats")
+            if isinstance(default, bool) or (attribute in operation.flags and value is not None):
+                value = flag(value, f"{node.label}: {attribute}")
+            if attribute in operation.counts and value is not None:
+                value = whole_number(value, f"{node.label}: {attribute}")
             if attribute in PORTS and value is not None and not isinstance(value, bool):
                 if isinstance(value, int | float) and math.isfinite(value):
                     node.inputs[attribute] = self._constant(f"{node.name}::{attribute}", float(value))

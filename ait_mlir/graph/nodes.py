@@ -48,6 +48,11 @@ class Operation:
     positional: tuple[str, ...] = ()
     """The arguments that may follow the tensors by position, in order; all attributes if this is empty."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The defaults of other arguments. Those with the default True or False are flags."""
+    flags: tuple[str, ...] = ()
+    """The attributes that are True, False or None."""
+    counts: tuple[str, ...] = ()
+    """The attributes that are a whole number from 0, or None."""
     present: Callable[[Node], Sequence[str]] | None = None
     check: Callable[[Node], None] | None = None
     fixed: Callable[[Node], Sequence[int]] | None = None

@@ -18,7 +18,7 @@ from ait_mlir.graph.handle import Handle, checked
 from ait_mlir.graph.lowering import rename, slots_of
 from ait_mlir.graph.numbers import numbers_of
 from ait_mlir.graph.plans import Plan
-from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import flag, tensor
 from ait_mlir.options import CompileOptions
 
 _delegation = Delegation["pygraph"]()
@@ -173,7 +173,7 @@ class pygraph(GraphBuilder):
 
     def set_dynamic_shape_enabled(self, enabled: bool = True) -> pygraph:
         """Whether `execute` may be given other shapes."""
-        self.compilation.may_override = enabled
+        self.compilation.may_override = flag(enabled, f"set_dynamic_shape_enabled() of {self.origin}")
         return self
 
     set_override_shape_enabled = set_dynamic_shape_enabled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, SupportsIndex, cast
 
 from ait_mlir.graph.enums import as_data_type, data_type, tensor_reordering
 from ait_mlir.graph.errors import GraphArgumentError, GraphError, cudnnGraphNotSupportedError
@@ -72,24 +72,15 @@ class tensor:
     def set_output(self, value: bool) -> Self:
         """Whether the tensor is an output of the graph: then it has memory, and `execute` writes it."""
         self._change("set_output")
-        self.is_marked = self._flag("set_output", value)
+        self.is_marked = flag(value, f"set_output() of {self.label}")
         self.is_virtual = not self.is_marked
         return self
 
     def set_is_virtual(self, value: bool) -> Self:
         """The opposite of `set_output`."""
         self._change("set_is_virtual")
-        self.is_virtual = self._flag("set_is_virtual", value)
+        self.is_virtual = flag(value, f"set_is_virtual() of {self.label}")
         return self
-
-    def _flag(self, setter: str, value: object) -> bool:
-        """A value as True or False, as far as cuDNN takes it for one: None and numbers, but no text and no list."""
-        try:
-            if value is None or hasattr(value, "__bool__"):
-                return bool(value)
-        except (RuntimeError, ValueError):  # of an array with several elements
-            pass
-        raise GraphArgumentError(f"{setter}() of {self.label} takes True or False, found {value!r}")
 
     def set_data_type(self, data_type: Any) -> Self:
         """The element type: a `data_type`, or a dtype of PyTorch or NumPy."""
@@ -116,9 +107,7 @@ class tensor:
     def set_uid(self, uid: int) -> Self:
         """The number by which a variant pack may name the tensor; unique in the graph."""
         self._change("set_uid")
-        if isinstance(uid, bool) or not isinstance(uid, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"the UID of {self.label} is {uid!r}, expected a whole number")
-        self.graph.give_uid(self, uid)
+        self.graph.give_uid(self, whole_number(uid, f"the UID of {self.label}", least=-LIMIT))
         return self
 
     def set_name(self, name: str) -> Self:
@@ -130,7 +119,7 @@ class tensor:
     def set_is_pass_by_value(self, value: bool) -> Self:
         """Whether the tensor is a scalar that the host passes to `execute`."""
         self._change("set_is_pass_by_value")
-        self.is_by_value = value
+        self.is_by_value = flag(value, f"set_is_pass_by_value() of {self.label}")
         return self
 
     def set_ragged_offset(self, ragged_offset: tensor | None) -> Self:
@@ -146,16 +135,13 @@ class tensor:
     def set_ragged_offset_multiplier(self, multiplier: int) -> Self:
         """The number of elements that one unit of the ragged offset counts."""
         self._change("set_ragged_offset_multiplier")
-        (number,) = whole_numbers([multiplier], f"the ragged offset multiplier of {self.label}")
-        if number < 1:
-            raise GraphError(f"the ragged offset multiplier of {self.label} is {number}, expected at least 1")
-        self.ragged_multiplier = number
+        self.ragged_multiplier = whole_number(multiplier, f"the ragged offset multiplier of {self.label}", least=1)
         return self
 
     def set_alignment(self, alignment: int) -> Self:
         """Promise that the address is a multiple of this number of bytes. Kernels need 16; more has no effect."""
         self._change("set_alignment")
-        self.alignment = alignment
+        self.alignment = whole_number(alignment, f"the alignment of {self.label}", least=1)
         return self
 
     def set_reordering_type(self, reordering: Any) -> Self:
@@ -169,6 +155,7 @@ class tensor:
     def set_vector_count_and_dimension(self, count: int, dimension: int) -> Self:
         """The number of adjacent elements along a dim (vectorized layouts). Only 1 is supported."""
         self._change("set_vector_count_and_dimension")
+        count = whole_number(count, f"the vector count of {self.label}", least=1)
         if count != 1:
             raise cudnnGraphNotSupportedError(f"{self.label} has vectors of {count} elements along dim {dimension}")
         return self
@@ -273,18 +260,57 @@ def text(value: object, what: str) -> str:
     return value
 
 
+def flag(value: object, what: str) -> bool:
+    """A value as True or False, as far as cuDNN takes it for one: None and numbers, but no text and no list.
+
+    Raises `GraphArgumentError` with `what` for another value.
+    """
+    try:
+        if value is None or hasattr(value, "__bool__"):
+            return bool(value)
+    except (RuntimeError, ValueError):  # of an array with several elements
+        pass
+    raise GraphArgumentError(f"{what} takes True or False, found {value!r}")
+
+
+LIMIT = 1 << 63
+"""Numbers of cuDNN's interface have 64 bits: dims, strides, UIDs."""
+
+
+def whole_number(value: object, what: str, least: int = 0) -> int:
+    """A number of 64 bits; `GraphError` with `what` if a value is not an integer, below `least` or too large."""
+    number = as_index(value)
+    if number is None or not least <= number < LIMIT:
+        bound = f", at least {least}" if least > -LIMIT else ""
+        raise GraphError(f"{what} is {value!r}, expected a whole number of 64 bits{bound}")
+    return number
+
+
 def whole_numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
-    """Extents or strides as integers; `GraphError` if a value is not an integer or is negative."""
-    found: list[int] = []
+    """Extents or strides as integers; `GraphError` if a value is not an integer, is negative or has over 64 bits."""
     try:
         given = list(values)
     except TypeError:
         raise GraphError(f"{what} are {values!r}, expected a list of whole numbers") from None
-    for value in given:
-        try:
-            found.append(-1 if isinstance(value, bool) else operator.index(value))
-        except TypeError:  # such as of a tensor with a float
-            found.append(-1)
-    if any(n < 0 for n in found):
-        raise GraphError(f"{what} are {given!r}, expected whole numbers, none below 0")
-    return tuple(found)
+    found = tuple(n for n in map(as_index, given) if n is not None and 0 <= n < LIMIT)
+    if len(found) < len(given):
+        bound = ", none below 0" if all(n is None or n < LIMIT for n in map(as_index, given)) else " below 2^63"
+        raise GraphError(f"{what} are {given!r}, expected whole numbers{bound}")
+    return found
+
+
+def as_indices(values: object) -> tuple[int, ...] | None:
+    """A list of integers; None if a value is no list, or one of its elements no integer."""
+    try:
+        found = [as_index(value) for value in cast(Sequence[object], values)]
+    except TypeError:
+        return None
+    return None if None in found else tuple(n for n in found if n is not None)
+
+
+def as_index(value: object) -> int | None:
+    """A value as an integer; None for a truth value and for what is no integer, such as a tensor of a float."""
+    try:
+        return None if isinstance(value, bool) else operator.index(cast(SupportsIndex, value))
+    except TypeError:
+        return None

@@ -142,15 +142,19 @@ def check_tensor(t: tensor, node: Node | None = None) -> None:
         raise GraphError(f"{where} is virtual and passed by value; it can be one of both")
     if t.is_by_value and any(n != 1 for n in t.dims):
         raise GraphError(f"{where} is passed by value, but has dims {list(t.dims)}; expected one element")
-    if max(t.dims, default=0) > 1 << 40 or math.prod(t.dims) * item_bytes(t.dtype) > MAX_BYTES:
-        raise cudnnGraphNotSupportedError(
-            f"{where} has dims {list(t.dims)}; a dim is at most 2^40, and a tensor takes at most 2^48 bytes"
-        )
+    _check_size(t.dims, t, f"{where} has dims {list(t.dims)}")
     if t.value is not None and (reason := unfit(t.value, t.dtype)):
         raise GraphError(f"{where} is {reason}")
     if t.ragged_offset is not None:
         t.strides = ragged.with_batch_stride(t)
-    layout_of(t.dims, t.strides, where, is_read=t.producer is None)
+    layout = layout_of(t.dims, t.strides, where, is_read=t.producer is None)
+    _check_size(layout.shape, t, f"{where} has dims {list(t.dims)} and strides {list(t.strides)}")
+
+
+def _check_size(dims: Sequence[int], t: tensor, what: str) -> None:
+    """Raise if a tensor of these dims in memory is too large for the IR."""
+    if max(dims, default=0) > 1 << 40 or math.prod(dims) * item_bytes(t.dtype) > MAX_BYTES:
+        raise cudnnGraphNotSupportedError(f"{what}; a dim is at most 2^40, and a tensor takes at most 2^48 bytes")
 
 
 def check_uids(tensors: Sequence[tensor]) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import ait_mlir.graph as cudnn
+from ait_mlir.graph.operations import OPERATIONS
 from tests.graph.bad_input import INT32, Graph, NotSupported, new, product, raises
 
 
@@ -276,6 +279,96 @@ def test_numbers_beyond_floats():
         g.sdpa(**heads(g), attn_scale=10**400, name="att")
     with raises(Graph, "(relu): lower_clip is beyond the range of floats"):
         g.relu(g.tensor([2, 3]), lower_clip=-(10**400))
+
+
+FAR = 2**70
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda g: g.tensor([2, 3], stride=[FAR, 1], name="x"), "the strides of tensor 'x' are"),
+        (lambda g: g.tensor([FAR, 3], name="x"), "the dims of tensor 'x' are"),
+        (lambda g: g.tensor([2, 3], name="x", uid=FAR), "the UID of tensor 'x' is"),
+        (lambda g: g.tensor([2, 3], name="x", uid=-FAR), "the UID of tensor 'x' is"),
+        (lambda g: g.tensor([2], name="x", ragged_offset_multiplier=FAR), "the ragged offset multiplier of tensor 'x'"),
+        (lambda g: g.tensor([2], name="x", alignment_value="y"), "alignment_value of tensor 'x'"),
+        (lambda g: g.tensor([2], name="x").set_alignment(1.5), "the alignment of tensor 'x'"),
+        (lambda g: g.tensor([2], name="x").set_uid("y"), "the UID of tensor 'x'"),
+        (lambda g: g.relu(g.tensor([2, 3]), name="act").set_stride([FAR, 1]), "the strides of tensor 'act::OUT_0'"),
+        (lambda g: g.sdpa(**heads(g), max_total_seq_len_q=-1, name="att"), "node 'att' (sdpa): max_total_seq_len_q"),
+        (lambda g: g.relu(g.tensor([2]), name=torch.zeros(2)), "the name of a node (relu)"),
+        (lambda g: g.relu(g.tensor([2]), name=()), "the name of a node (relu)"),
+    ],
+)
+def test_numbers_and_names_of_other_kinds(make: Any, words: str):
+    with raises(Graph, words, "expected"):
+        make(new())
+
+
+@pytest.mark.parametrize("stride", [2**62, 2**63 - 1, 2**41])
+@pytest.mark.parametrize("is_output", [False, True])
+def test_strides_beyond_memory(stride: int, is_output: bool):
+    g = new()
+    x = g.tensor([2, 3], name="x") if is_output else g.tensor([2, 3], [stride, 1], name="x")
+    y = g.relu(x, name="act").set_output(True)
+    if is_output:
+        y.set_stride([stride, 1])
+    with raises(NotSupported, "tensor 'act::OUT_0'" if is_output else "tensor 'x'", f"strides [{stride}, 1]", "2^40"):
+        g.validate()
+
+
+FLAGS: dict[str, Callable[[Any, Any], Any]] = {
+    **{
+        name: lambda g, value, name=name: g.sdpa(**heads(g), **{name: value}, name="n")
+        for name in ("use_causal_mask", "use_causal_mask_bottom_right", "use_padding_mask", "use_alibi_mask",
+                     "generate_stats", "is_inference", "unfuse_fma", "stats_use_log2")
+    },
+    "use_stats": lambda g, value: g.softmax(g.tensor([2, 3]), use_stats=value, name="n"),
+    "generate_index": lambda g, value: g.resample(
+        g.tensor([1, 2, 4, 4]), mode=cudnn.resample_mode.MAXPOOL, window=[2, 2], generate_index=value, name="n"
+    ),
+    "is_pass_by_value": lambda g, value: g.tensor([1], is_pass_by_value=value, name="n"),
+    "is_virtual": lambda g, value: g.tensor([1], is_virtual=value, name="n"),
+    "set_is_pass_by_value": lambda g, value: g.tensor([1], name="n").set_is_pass_by_value(value),
+    "set_dynamic_shape_enabled": lambda g, value: g.set_dynamic_shape_enabled(value),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags(name: str):
+    for value in ("yes", [True], np.array([True, False])):
+        with raises(Graph, name, "takes True or False"):
+            FLAGS[name](new(), value)
+    for value in (None, 0, np.False_, torch.tensor(False)):
+        FLAGS[name](new(), value)
+
+
+def test_every_operation_declares_its_flags():
+    """An argument that is used as True or False is checked: its default says so, or `flags` names it."""
+    known = {name for operation in OPERATIONS.values() for name in operation.flags}
+    known |= {name for op in OPERATIONS.values() for name, value in op.attributes.items() if isinstance(value, bool)}
+    assert {name for name in known if name not in FLAGS} == set()
+    odd = {n for op in OPERATIONS.values() for n in op.attributes if n.startswith(("use_", "is_", "generate_"))}
+    assert odd <= known
+
+
+@pytest.mark.parametrize("dims", [[2, 4, 8, 4], [2, 4, 1, 8], [2, 4, 8]])
+def test_score_mod_with_other_dims(dims: list[int]):
+    g = new()
+    o, _ = g.sdpa(**heads(g), score_mod=lambda graph, scores: graph.tensor(dims, name="other"), name="att")
+    o.set_output(True)
+    with raises(Graph, "node 'att' (sdpa): score_mod returned tensor 'other'", f"{dims}", "the scores, [2, 4, 8, 8]"):
+        g.validate()
+
+
+@pytest.mark.parametrize(
+    "options", [{"padding": np.array([1, 1])}, {"pre_padding": (1, 1), "post_padding": torch.tensor([1, 1])}]
+)
+def test_pads_are_any_list_of_integers(options: dict[str, Any]):
+    g = new()
+    y = g.conv_fprop(image=g.tensor([1, 4, 8, 8]), weight=g.tensor([4, 4, 3, 3]), **options)
+    assert y.get_dim() == [1, 4, 8, 8]
 
 
 def test_heads_of_attention_do_not_divide():

@@ -19,20 +19,25 @@ from ait_mlir.graph.enums import FLOATS, SMALL, convolution_mode, padding_mode, 
 from ait_mlir.graph.layout import channels_last, in_order_of
 from ait_mlir.graph.lowering import Lowering, product_types
 from ait_mlir.graph.nodes import REQUIRED, Dims, Node, Operation, Shapes
+from ait_mlir.graph.tensor import as_index, as_indices
 
 
 def _numbers(node: Node, name: str, default: int, count: int) -> tuple[int, ...]:
     """An attribute with a number for each spatial dim."""
     given: Any = node.attributes.get(name)
-    if given is None or given == []:
+    if _is_left_out(given):
         return (default,) * count
-    numbers: tuple[Any, ...] = tuple(given) if hasattr(given, "__len__") else (given,) * count
     least = 0 if "pad" in name else 1
-    if len(numbers) != count or any(
-        isinstance(n, bool) or not isinstance(n, int) or not least <= n < 1 << 31 for n in numbers
-    ):
+    found = (given,) * count if as_index(given) is not None else as_indices(given)
+    numbers = tuple(n for n in found or () if least <= n < 1 << 31)
+    if len(numbers) != count or found is None or len(found) != count:
         raise node.wrong(f"{name} is {given!r}, expected {count} whole numbers, each at least {least} and below 2^31")
     return numbers
+
+
+def _is_left_out(given: object) -> bool:
+    """Whether an attribute with a list of numbers is None or an empty list."""
+    return given is None or as_indices(given) == ()
 
 
 def _pads(node: Node, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -40,8 +45,8 @@ def _pads(node: Node, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     both = _numbers(node, "padding", 0, count)
     before, behind = (node.attributes.get(n) for n in ("pre_padding", "post_padding"))
     return (
-        _numbers(node, "pre_padding", 0, count) if before else both,
-        _numbers(node, "post_padding", 0, count) if behind else both,
+        both if _is_left_out(before) else _numbers(node, "pre_padding", 0, count),
+        both if _is_left_out(behind) else _numbers(node, "post_padding", 0, count),
     )
 
 

@@ -41,7 +41,7 @@ def _check(node: Node) -> None:
                 f"{node.inputs[name].label} has data type {node.inputs[name].dtype.name}; products are of floats or "
                 "8-bit integers"
             )
-    if node["padding"] not in (0, 0.0):
+    if not isinstance(node["padding"], int | float) or node["padding"] != 0:
         raise node.unsupported(f"padding is {node['padding']}, only 0 has a kernel")
 
 

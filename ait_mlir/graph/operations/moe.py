@@ -128,6 +128,7 @@ OPERATIONS = (
         _lower,
         optional=_NEEDS[COMBINE],
         attributes={"mode": NONE, "top_k": 0},
+        counts=("top_k",),
         check=_check,
         fixed=lambda node: [node.dims("weight")[0], *node.dims("first_token_offset")],
         doc="token [1, tokens, size] in groups that begin at first_token_offset, each times its matrix of weight "

@@ -14,7 +14,7 @@ from ait_mlir.graph.enums import FLOATS, data_type, ir_type, norm_forward_phase
 from ait_mlir.graph.layout import in_order_of
 from ait_mlir.graph.lowering import Lowering
 from ait_mlir.graph.nodes import REQUIRED, Dims, Node, Operation, Shapes
-from ait_mlir.graph.tensor import tensor
+from ait_mlir.graph.tensor import as_indices, tensor
 
 Check = Callable[[Node], None]
 
@@ -263,7 +263,7 @@ def _infer_batch_training(node: Node) -> Shapes:
 
 
 def _check_batch_training(node: Node) -> None:
-    if node["peer_stats"]:
+    if node["peer_stats"] is not None and as_indices(node["peer_stats"]) != ():  # an empty list names no device
         raise node.unsupported("peer_stats are of several devices: leave them out")
     running = [n for n in ("in_running_mean", "in_running_var", "momentum") if node.has(n)]
     if len(running) not in (0, 3):

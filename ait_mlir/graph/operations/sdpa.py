@@ -39,13 +39,29 @@ def _infer(node: Node) -> Shapes:
                 f"{node.inputs['q'].label} has {q[1]} heads, which the {heads} heads of {name} do not divide"
             )
     _check_lengths(node, q)
+    if node.has("scores"):
+        _check_changed(node, (*q[:3], most_columns(node)))
     dims = (*q[:3], v[3])
     stats = ((*q[:3], 1), None)
     return {"O": (dims, in_order_of(dims, node.strides("q"))), **dict.fromkeys(STATISTICS, stats)}
 
 
+def _check_changed(node: Node, scores: Sequence[int]) -> None:
+    if node.dims("scores") != tuple(scores):
+        raise node.wrong(
+            f"score_mod returned {node.inputs['scores'].label} with dims {list(node.dims('scores'))}, expected those "
+            f"of the scores, {list(scores)}"
+        )
+
+
 def _check_lengths(node: Node, q: Sequence[int]) -> None:
-    batch, columns = q[0], most_columns(node)
+    batch = q[0]
+    for name in ("paged_attention_k_table", "paged_attention_v_table"):
+        if node.has(name):
+            dims = node.dims(name)
+            if len(dims) != 4 or dims[0] != batch or dims[1] != 1 or dims[3] != 1:
+                raise node.wrong(f"{node.inputs[name].label} has dims {list(dims)}, expected [{batch}, 1, pages, 1]")
+    columns = most_columns(node)
     shapes = {
         "seq_len_q": ((batch, 1, 1, 1), (batch,)),
         "seq_len_kv": ((batch, 1, 1, 1), (batch,)),
@@ -73,11 +89,6 @@ def _check_lengths(node: Node, q: Sequence[int]) -> None:
                 f"{node.inputs['block_mask'].label} has dims {list(node.dims('block_mask'))}, expected "
                 f"{list(expected)}: a bit for each {BLOCK} rows and {BLOCK} columns"
             )
-    for name in ("paged_attention_k_table", "paged_attention_v_table"):
-        if node.has(name):
-            dims = node.dims(name)
-            if len(dims) != 4 or dims[0] != batch or dims[1] != 1 or dims[3] != 1:
-                raise node.wrong(f"{node.inputs[name].label} has dims {list(dims)}, expected [{batch}, 1, pages, 1]")
 
 
 def _check(node: Node) -> None:
@@ -88,7 +99,7 @@ def _check(node: Node) -> None:
     if node["rng_dump"] is not None:
         raise node.unsupported("rng_dump belongs to training, which has no kernel here: leave it out")
     for name in _REFUSED:
-        if node[name] not in (None, False):
+        if node[name] is not None and node[name] is not False:
             raise node.unsupported(f"{name} has no kernel here: leave it out")
     if node["implementation"] not in (None, *attention_implementation):
         raise node.wrong(f"implementation is {node['implementation']!r}, expected a cudnn.attention_implementation")
@@ -244,6 +255,8 @@ OPERATIONS = (
             "score_mod": None,
             **dict.fromkeys(_REFUSED),
         },
+        flags=("is_inference", "generate_stats"),
+        counts=("paged_attention_max_seq_len_kv", "max_total_seq_len_q", "max_total_seq_len_kv"),
         adopted=("score_max", "score_sum_exp"),
         present=_present,
         check=_check,

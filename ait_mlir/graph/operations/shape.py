@@ -14,6 +14,7 @@ from ait_mlir.graph.enums import reshape_mode
 from ait_mlir.graph.layout import in_order_of, layout_of
 from ait_mlir.graph.lowering import Lowering
 from ait_mlir.graph.nodes import REQUIRED, Node, Operation, Shapes
+from ait_mlir.graph.tensor import as_indices
 
 
 def _infer_reshape(node: Node) -> Shapes:
@@ -76,11 +77,10 @@ def _lower_slice(node: Node, w: Lowering) -> Mapping[str, SSAValue]:
 
 
 def _permutation(node: Node) -> list[int]:
-    given: Any = node["permutation"]
-    rank = len(node.dims("input"))
-    if not hasattr(given, "__len__") or sorted(given) != list(range(rank)):
-        raise node.wrong(f"permutation is {given!r}, expected the numbers 0 to {rank - 1} in some order")
-    return list(given)
+    found, rank = as_indices(node["permutation"]), len(node.dims("input"))
+    if found is None or sorted(found) != list(range(rank)):
+        raise node.wrong(f"permutation is {node['permutation']!r}, expected the numbers 0 to {rank - 1} in some order")
+    return list(found)
 
 
 def _infer_transpose(node: Node) -> Shapes:
