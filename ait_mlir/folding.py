@@ -4,7 +4,6 @@ reference."""
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ait_mlir import callers
 from ait_mlir.dialects.ait.data import ParamOp
 from ait_mlir.dialects.ait.dtypes import BY_IR
 from ait_mlir.dialects.ait.types import tensor_type
@@ -76,11 +76,10 @@ class Folding:
             except Exception as error:  # whatever it is, the model can be compiled without this fold
                 self.has_failed = True
                 sources = ", ".join(fold.source_types()) or "constants"
-                warnings.warn(
+                callers.warn(
                     f"what follows from {sources} alone is computed in every run, "
                     f"because it could not be computed at compile time: {type(error).__name__}: {error}",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
         return {fold.name for fold in folds if fold.name in self.values}
 

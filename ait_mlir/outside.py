@@ -12,13 +12,13 @@ import inspect
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from ait_mlir import callers
 from ait_mlir.errors import CompileError
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def load_installed() -> None:
             entry.load()
         except Exception as error:
             _restore(before)
-            warnings.warn(f"the operators {entry.value!r} were not loaded: {message_of(error)}", stacklevel=2)
+            callers.warn(f"the operators {entry.value!r} were not loaded: {message_of(error)}")
 
 
 __all__ = [

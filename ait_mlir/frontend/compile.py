@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from ait_mlir import hooks
+from ait_mlir import callers, hooks
 from ait_mlir.dialects.ait.data import GraphOp, ParamOp
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import RunError
@@ -209,7 +208,7 @@ def bind_constants(
                 raise BuildError(f"Cannot bind non-constant tensor {name}: the model computes it")
             if close := get_close_matches(name, params, 1, 0.75):
                 raise BuildError(f'the model has no weight "{name}"; did you mean "{close[0]}"?')
-            warnings.warn(f'the model has no weight "{name}"; it is left out', stacklevel=3)
+            callers.warn(f'the model has no weight "{name}"; it is left out')
             continue
         data[name] = as_array(value)
         check_data(f'the weight "{name}"', params[name].output.type, data[name])

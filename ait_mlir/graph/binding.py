@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ait_mlir import callers
 from ait_mlir.dialects.ait.dtypes import integer_range
 from ait_mlir.dtypes import numpy_dtype
 from ait_mlir.errors import InputError
@@ -229,7 +229,7 @@ class Binding:
         is_bytes = place.dtype is data_type.BOOLEAN and dtype == data_type.UINT8.value and place.row_stride == 0
         if {dtype, place.dtype.value} == {data_type.HALF.value, data_type.BFLOAT16.value}:
             message = f"{place.label} is {dtype}; as in cuDNN, its bytes are read as {place.dtype.value}"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            callers.warn(message, RuntimeWarning)
         elif dtype != place.dtype.value and not is_bytes:
             raise InputError(f"{place.label} is {dtype}, expected {place.dtype.value}")
         if device != self.device:

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, cast
 
+from ait_mlir.callers import caller
 from ait_mlir.errors import InputError
 from ait_mlir.graph.binding import describe, number_of, rounded
 from ait_mlir.graph.device import checked_properties
@@ -43,7 +44,7 @@ class GraphBuilder:
         device_property: Any = None,
     ) -> None:
         self.name = name
-        self.place = _place()
+        self.place = "{}:{}".format(*caller())
         """The line of the caller that made the graph."""
         self.io_data_type = as_data_type(io_data_type, "io_data_type")
         self.intermediate_data_type = as_data_type(intermediate_data_type, "intermediate_data_type")
@@ -424,14 +425,6 @@ class GraphBuilder:
                 for n in self.nodes
             ],
         }
-
-
-def _place() -> str:
-    """The file and line of the innermost caller outside of this package."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("ait_mlir."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _arguments(operation: Operation) -> tuple[str, ...]:

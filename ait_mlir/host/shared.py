@@ -14,7 +14,6 @@ import hashlib
 import os
 import re
 import time
-import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ait_mlir import callers
 from ait_mlir.errors import InputError, ToolchainError
 from ait_mlir.host.cache import CONTROL, cache_dir, is_kept, keep_bytes
 from ait_mlir.host.files import replaced_file
@@ -241,9 +241,7 @@ class SharedCache:
         if what not in self.told:
             self.told.add(what)
             reason = error.strerror or str(error)
-            warnings.warn(
-                f"the shared cache {self.address} cannot be {what}: {reason}; builds go on without", stacklevel=4
-            )
+            callers.warn(f"the shared cache {self.address} cannot be {what}: {reason}; builds go on without")
 
 
 def _name(path: Path) -> str:
@@ -257,14 +255,33 @@ def _head(key: str, content: bytes) -> bytes:
     return " ".join((VERSION, *digests)).encode()
 
 
+def checked_address() -> str | None:
+    """The address of `AIT_SHARED_CACHE`; None if it is not set. Raises `InputError` for one that no cache can have."""
+    address = os.environ.get("AIT_SHARED_CACHE")
+    if not address:
+        return None
+    if CONTROL.search(address):
+        raise InputError(f"AIT_SHARED_CACHE is {address!r}: an address with control characters cannot be used")
+    if "://" not in address:
+        if not _folder(address).is_absolute():
+            raise InputError(f"AIT_SHARED_CACHE is {address!r}: give the path of the folder in full")
+    elif not KIND.match(address):
+        raise InputError(f"AIT_SHARED_CACHE is {address!r}: expected a kind of address before '://', as in s3://bucket")
+    return address
+
+
+def _folder(address: str) -> Path:
+    return Path(address).expanduser() if address == "~" or address.startswith("~/") else Path(address)
+
+
 def shared_cache() -> SharedCache | None:
     """The shared cache of `AIT_SHARED_CACHE`; None if it is not set.
 
     Raises `InputError` for an address that fsspec does not know, `ToolchainError` if fsspec or the package for its kind
     of address is missing.
     """
-    address = os.environ.get("AIT_SHARED_CACHE")
-    if not address:
+    address = checked_address()
+    if address is None:
         return None
     size = whole_number("AIT_SHARED_CACHE_GIB", 1 << 20) or SIZE_GIB
     age = whole_number("AIT_SHARED_CACHE_DAYS", 36500) or AGE_DAYS
@@ -277,15 +294,8 @@ def _opened(address: str, size: int, age: float) -> SharedCache:
 
 
 def _store(address: str) -> Store:
-    if CONTROL.search(address):
-        raise InputError(f"AIT_SHARED_CACHE is {address!r}: an address with control characters cannot be used")
     if "://" not in address:
-        path = Path(address).expanduser() if address == "~" or address.startswith("~/") else Path(address)
-        if not path.is_absolute():
-            raise InputError(f"AIT_SHARED_CACHE is {address!r}: give the path of the folder in full")
-        return Folder(path)
-    if not KIND.match(address):
-        raise InputError(f"AIT_SHARED_CACHE is {address!r}: expected a kind of address before '://', as in s3://bucket")
+        return Folder(_folder(address))
     try:
         fsspec: Any = import_module("fsspec")
     except ImportError:
@@ -303,7 +313,11 @@ def _store(address: str) -> Store:
 
 def obtain(entries: Sequence[tuple[Path, str]]) -> list[bool]:
     """For each path and key, whether the path is kept for the key in the cache of this machine. Entries of the shared
-    cache that are missing here are copied first."""
+    cache that are missing here are copied first.
+
+    Raises like `shared_cache`, for a wrong address also if nothing is missing.
+    """
+    checked_address()
     found = [is_kept(path, key) for path, key in entries]
     missing = [entry for entry, is_here in zip(entries, found, strict=True) if not is_here]
     shared = shared_cache() if missing else None

@@ -12,12 +12,12 @@ import functools
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from ait_mlir import callers
 from ait_mlir.errors import InputError
 
 VERSION = 1
@@ -139,7 +139,7 @@ def _table_for(arch: str, named: str) -> Table | None:
         try:
             table = read_table(path)
         except InputError as error:
-            warnings.warn(f"kernels are chosen by the estimates without a table: {error}", stacklevel=2)
+            callers.warn(f"kernels are chosen by the estimates without a table: {error}")
             continue
         if table.arch == arch:
             return table

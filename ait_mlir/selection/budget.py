@@ -16,11 +16,11 @@ from __future__ import annotations
 import functools
 import json
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ait_mlir import callers
 from ait_mlir.dialects.ait.traits import ContractionExtents
 from ait_mlir.errors import AitError, UnknownTimeError
 from ait_mlir.lowering.candidates import Candidate, candidates_of, steps_of
@@ -113,9 +113,7 @@ class BudgetSelector(Selector):
             self.budget.begin()
             self._spend(jobs)
         except (AitError, RuntimeError, OSError) as error:
-            warnings.warn(
-                f"kernels could not be timed to the end; the rest is chosen by estimate: {error}", stacklevel=2
-            )
+            callers.warn(f"kernels could not be timed to the end; the rest is chosen by estimate: {error}")
         for job in jobs:
             found[job.index] = self._settle(job)
         timed = sum(job.timed for job in jobs)

@@ -16,7 +16,6 @@ import math
 import os
 import threading
 import time
-import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from ait_mlir import callers
 from ait_mlir.dialects.ait.data import stored
 from ait_mlir.dialects.ait.dtypes import BY_IR, BY_NAME
 from ait_mlir.dialects.ait.strided import extent
@@ -347,9 +347,8 @@ def timing_cards() -> list[int]:
     names = {card: card_name(card) for card in cards}
     others = [f"{card} ({name})" for card, name in names.items() if name != names[cards[0]]]
     if others:
-        warnings.warn(
-            f"kernels are timed on cards like {cards[0]} ({names[cards[0]]}) alone, not on {', '.join(others)}",
-            stacklevel=2,
+        callers.warn(
+            f"kernels are timed on cards like {cards[0]} ({names[cards[0]]}) alone, not on {', '.join(others)}"
         )
     return [card for card, name in names.items() if name == names[cards[0]]]
 

@@ -254,6 +254,31 @@ def test_addresses_that_cannot_be(
         shared_cache()
 
 
+@pytest.mark.parametrize("text", ["relative/folder", "://", "/tmp/a\nb"])
+def test_a_wrong_address_is_an_error_where_nothing_is_missing(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_machine("first", tmp_path, monkeypatch)
+    keep_bytes(b"object", entry(), KEY)
+    assert obtain([(entry(), KEY)]) == [True]
+    monkeypatch.setenv("AIT_SHARED_CACHE", text)
+    with pytest.raises(InputError, match="AIT_SHARED_CACHE is"):
+        obtain([(entry(), KEY)])
+    assert main(["doctor"]) == 1
+    assert "AIT_SHARED_CACHE is" in capsys.readouterr().out
+
+
+def test_a_warning_shows_the_line_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are read in threads of their own, whose frames the user does not know."""
+    on_machine("first", tmp_path, monkeypatch)
+    (tmp_path / "shared").write_text("mine")
+    monkeypatch.setenv("AIT_SHARED_CACHE", str(tmp_path / "shared"))
+    shared._opened.cache_clear()
+    with pytest.warns(UserWarning, match="cannot be read") as told:
+        obtain([(entry(), KEY)])
+    assert [w.filename for w in told] == [__file__]
+
+
 def test_an_address_needs_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ToolchainError, match=r"an address needs fsspec; pip install 'ait_mlir\[shared\]'"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
+from ait_mlir import callers
 from ait_mlir.arguments import checked
 from ait_mlir.compiler.transform.apply import dump, writable
 from ait_mlir.driver import kernel_value
@@ -62,7 +62,7 @@ def constant_folding(
     try:
         values = {fold.name: value_now(fold, data) for fold in folds}
     except (AitError, ArithmeticError, MemoryError, NotImplementedError, ValueError) as error:
-        warnings.warn(f"constants are not folded: {error}", stacklevel=2)
+        callers.warn(f"constants are not folded: {error}")
         return list(sorted_graph), [], []
     result = lift(emission)
     for tensor in result:

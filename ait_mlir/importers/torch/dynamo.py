@@ -9,11 +9,11 @@ lists compiled and refused graphs, and each call that runs in PyTorch.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ait_mlir import callers
 from ait_mlir.dims import MAX_DIM
 from ait_mlir.errors import AitError, InputError, RunError
 from ait_mlir.frontend.target import as_target
@@ -582,7 +582,7 @@ def _title(graph: Any) -> str:
 
 def _fall_back(text: str, error: Exception | None = None) -> None:
     _log(text, error)
-    warnings.warn(text, FallbackWarning, stacklevel=3)
+    callers.warn(text, FallbackWarning)
 
 
 def _log(text: str, error: Exception | None) -> None:

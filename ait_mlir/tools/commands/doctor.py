@@ -18,6 +18,7 @@ from typing import Any
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.cache import cache_dir, has_cache, size_of
+from ait_mlir.host.shared import shared_cache
 from ait_mlir.host.card import card_name, driver_version
 from ait_mlir.host.cpu import instruction_sets
 from ait_mlir.lowering.ninja import find_ninja
@@ -101,6 +102,7 @@ def findings() -> list[Finding]:
         _python("ortools", "memory plans are good, but not proved to be the smallest"),
         _python("filecheck", "no `ait update-checks`, and the RUN lines of tests do not run"),
         _cache(),
+        *_shared_cache(),
     ]
 
 
@@ -194,6 +196,15 @@ def _cache() -> Finding:
     parts = ("objects", "headers", "libraries", "templates", "patterns", "models") if existed else ()
     size = sum(size_of(part)[1] for part in parts)
     return Finding("cache", "ok", f"{folder}, {text_of_bytes(size)}")
+
+
+def _shared_cache() -> list[Finding]:
+    """The shared cache, if the environment names one."""
+    try:
+        found = shared_cache()
+    except (AitError, OSError) as error:
+        return [Finding("shared cache", "needed", str(error), "nothing can be compiled; leave AIT_SHARED_CACHE out")]
+    return [] if found is None else [Finding("shared cache", "ok", found.address)]
 
 
 def _instruction_sets() -> str:
