@@ -18,9 +18,9 @@ from typing import Any
 
 from ait_mlir.errors import AitError
 from ait_mlir.host.cache import cache_dir, has_cache, size_of
-from ait_mlir.host.shared import shared_cache
 from ait_mlir.host.card import card_name, driver_version
 from ait_mlir.host.cpu import instruction_sets
+from ait_mlir.host.shared import shared_cache
 from ait_mlir.lowering.ninja import find_ninja
 from ait_mlir.lowering.target import TargetKind
 from ait_mlir.lowering.toolchain import (
