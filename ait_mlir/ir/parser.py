@@ -6,7 +6,7 @@ import difflib
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xdsl.context import Context
@@ -34,6 +34,9 @@ _UNDEFINED = re.compile(r"(?:values used but not defined: \[|missing block decla
 _NO_RESULT_TYPES = "Operation has 0 results, but was given"
 _EXTERNAL = re.compile(r"(^|=\s*)external\.")
 _OPTIONS = "; arguments of an operator's constructor are written as in: options {scale = 2.0}"
+_PERMUTE = "; ait.collective_permute sends from one rank and receives on another"
+_INSTEAD: Mapping[str, str] = {"ait.send": _PERMUTE, "ait.recv": _PERMUTE, "ait.permute_ranks": _PERMUTE}
+"""Hints for names that no op has."""
 _LOAD = "; if a Python file defines it, give the file with --load"
 _IS_OPEN = ", but the text ends"
 _UNCLOSED_STRING = "End of file reached before closing string literal."
@@ -152,9 +155,10 @@ class AitParser(Parser):
             return found
         start = max(0, self.source.text.rfind(name, 0, self.pos))
         known = [op.name for dialect in self.ctx.loaded_dialects for op in dialect.operations]
-        close = difflib.get_close_matches(name, known, 1, 0.75)
+        close = [] if name in _INSTEAD else difflib.get_close_matches(name, known, 1, 0.75)
         foreign = name.partition(".")[0] not in {dialect.name for dialect in self.ctx.loaded_dialects}
         hint = f"; did you mean {close[0]}?" if close else undecorated(name) or _LOAD if foreign else ""
+        hint = _INSTEAD.get(name, hint)
         fixes = [Fix(f"write {match}", match) for match in close]
         with fixing(*fixes):
             self.raise_error(f"Operation {name} is not registered{hint}", start, start + len(name))

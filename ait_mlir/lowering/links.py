@@ -14,6 +14,7 @@ from ait_mlir.dialects.ait.collective import (
     AllToAllOp,
     BroadcastOp,
     CollectiveOp,
+    CollectivePermuteOp,
     ReducedNormOp,
     ReduceScatterOp,
 )
@@ -71,6 +72,7 @@ _SHARES: dict[type[CollectiveOp], float] = {
     ReduceScatterOp: 1,
     AllToAllOp: 1,
     BroadcastOp: 1,
+    CollectivePermuteOp: 1,
     AllSliceOp: 0,
 }
 """How often the larger tensor of a collective passes a link of each of many members."""
@@ -79,7 +81,8 @@ _SHARES: dict[type[CollectiveOp], float] = {
 def sent_bytes(op: CollectiveOp, whole: int) -> float:
     """The bytes that each member sends, if its larger tensor has `whole` bytes."""
     members = op.members()
-    return whole * _SHARES[type(op)] * ((members - 1) / members if not isinstance(op, BroadcastOp) else 1)
+    is_whole = isinstance(op, BroadcastOp | CollectivePermuteOp)
+    return whole * _SHARES[type(op)] * (1 if is_whole else (members - 1) / members)
 
 
 def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT) -> float:
@@ -92,6 +95,9 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
     if members == 1 or share == 0:
         return 0.0
     inside = min(members, cluster.node)
+    if isinstance(op, CollectivePermuteOp):
+        leave = any(source // inside != target // inside for source, target in op.messages())
+        return _message_seconds(leave, whole, cluster)
     nodes = math.ceil(members / inside)
     found = 0.0
     if inside > 1:
@@ -108,6 +114,12 @@ def collective_seconds(op: CollectiveOp, whole: int, cluster: Cluster = DEFAULT)
         found += steps * cluster.between.seconds
         found += share * whole / inside * (nodes - 1) / nodes / cluster.between.bandwidth
     return found
+
+
+def _message_seconds(leave: bool, whole: int, cluster: Cluster) -> float:
+    """The seconds of messages of `whole` bytes that are under way at the same time, some of which `leave` a node."""
+    links = (cluster.between,) if leave else (cluster.inside, cluster.few)
+    return min(link.seconds + whole / link.bandwidth for link in links if link is not None)
 
 
 def has_room(op: CollectiveOp, whole: int) -> bool:

@@ -13,6 +13,7 @@ from ait_mlir.dialects.ait.collective import (
     AllSliceOp,
     AllToAllOp,
     BroadcastOp,
+    CollectivePermuteOp,
     ReducedNormOp,
     ReduceScatterOp,
 )
@@ -70,6 +71,13 @@ def _(op: AllToAllOp, members: Members, ev: Evaluation) -> Members:
 @reference(BroadcastOp)
 def _(op: BroadcastOp, members: Members, ev: Evaluation) -> Members:
     return alike(only(members)[op.root.value.data], members)
+
+
+@reference(CollectivePermuteOp)
+def _(op: CollectivePermuteOp, members: Members, ev: Evaluation) -> Members:
+    operands = only(members)
+    received = {target: operands[source] for source, target in op.messages()}
+    return [[received.get(i, np.zeros_like(x))] for i, x in enumerate(operands)]
 
 
 @reference(AllSliceOp)

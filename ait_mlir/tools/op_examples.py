@@ -46,6 +46,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "broadcast": ('%a root 0 over ["tp"] of <["tp"=2]> : b x s x T -> b x s x T',),
     "cast": ("%a : b x T -> b x f32",),
     "clamp": ("%a min 0.0 max 1.0 : b x T -> b x T", "%a min 0 max 1 : b x T -> b x T"),
+    "collective_permute": ('%a [0 -> 1, 1 -> 0] over ["tp"] of <["tp"=2]> : b x s x T -> b x s x T',),
     "compare": ("eq %a, %b : b x T; b x T -> b x i1",),
     "concat": ("%a, %b dim 1 : b x s x T; b x 2 x T -> b x (s + 2) x T",),
     "conv": (

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ait/permute_service.h"
 #include "ait/ranks_service.h"
 
 namespace ait::runtime {
@@ -53,6 +54,19 @@ inline std::vector<int64_t> members_of(const ait_group_v1& group, int64_t rank, 
     members.push_back(at);
   }
   return members;
+}
+
+/// @brief The member that sends to a member, and the one that gets its data; -1: there is none.
+struct Partners {
+  int64_t source = -1, target = -1;
+};
+inline Partners partners_of(const ait_permute_v1& args, int64_t place) {
+  Partners found;
+  for (const int64_t* pair = args.pairs; pair != args.pairs + 2 * args.num_pairs; pair += 2) {
+    if (pair[0] == place) found.target = pair[1];
+    if (pair[1] == place) found.source = pair[0];
+  }
+  return found;
 }
 
 }  // namespace ait::runtime

@@ -35,7 +35,10 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x T>) ranks {{mesh = #sdy.mesh<["tp"=2]>,
   %5 = ait.broadcast %4 root 1 over ["tp"] {M} : !ait.tensor<4 x 8 x T>
   %6 = ait.add %5, %4 : !ait.tensor<4 x 8 x T>
   %7 = ait.reduce_scatter sum %6 dim 1 over ["tp"] {M} : !ait.tensor<4 x 4 x T>
-  ait.output "y" %7 : !ait.tensor<4 x 4 x T>
+  %8 = ait.collective_permute %7 [0 -> 1, 1 -> 0] over ["tp"] {M} : !ait.tensor<4 x 4 x T>
+  %9 = ait.collective_permute %8 [0 -> 1] over ["tp"] {M} : !ait.tensor<4 x 4 x T>
+  %10 = ait.add %7, %9 : !ait.tensor<4 x 4 x T>
+  ait.output "y" %10 : !ait.tensor<4 x 4 x T>
 }}"""
 
 

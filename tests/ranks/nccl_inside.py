@@ -58,7 +58,7 @@ class Card:
 
 
 RESULTS = {
-    "all.ait": {"y": ((8, 2), "float16"), "z": ((4, 8), "int8")},
+    "all.ait": {"y": ((8, 2), "float16"), "sent": ((4, 8), "int8"), "z": ((4, 8), "int8")},
     "small.ait": {"y": ((2, 4), "float32")},
 }
 """The results of a rank on a fake card."""

@@ -64,6 +64,12 @@ ACROSS = np.maximum(X[0], X[2]), np.maximum(X[1], X[3])
             [np.concatenate([X[i - i % 2 + j][4 * (i % 2) :][:4] for j in (0, 1)], 1) for i in range(4)],
         ),
         ('broadcast %0 root 1 over ["dp"]', "8 x 4", X[[2, 3, 2, 3]]),
+        (
+            'collective_permute %0 [0 -> 1, 1 -> 3, 2 -> 2] over ["dp", "tp"]',
+            "8 x 4",
+            [np.zeros_like(X[0]), X[0], X[2], X[1]],
+        ),
+        ('collective_permute %0 [1 -> 0] over ["dp"]', "8 x 4", [X[2], X[3], *np.zeros_like(X[:2])]),
         ('all_slice %0 dim 0 over ["dp", "tp"]', "2 x 4", [X[i][2 * i :][:2] for i in range(4)]),
     ],
 )

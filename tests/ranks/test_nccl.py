@@ -27,7 +27,8 @@ M = 'of <["dp"=2, "tp"=2]>'
 ALL = f"""
 ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks {{mesh = #sdy.mesh<["dp"=2, "tp"=2]>,
     inputs = {{x = #sdy.sharding<@m, [{{"dp"}}, {{"tp"}}]>, i = #sdy.sharding<@m, [{{"tp"}}, {{"dp"}}]>}},
-    outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp", "dp"}}]>, z = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}}} {{
+    outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp", "dp"}}]>, sent = #sdy.sharding<@m, [{{"dp", "tp"}}, {{}}]>,
+               z = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}}} {{
   %0 = ait.all_reduce max %x over ["tp"] {M} : !ait.tensor<4 x 8 x f16>
   %1 = ait.all_gather %0 dim 1 over ["tp", "dp"] {M} : !ait.tensor<4 x 32 x f16>
   %2 = ait.all_slice %1 dim 1 over ["tp"] {M} : !ait.tensor<4 x 16 x f16>
@@ -38,6 +39,9 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks 
   %7 = ait.reduce_scatter min %6 dim 0 over ["tp"] {M} : !ait.tensor<8 x 8 x f16>
   %8 = ait.reduce_scatter sum %7 dim 1 over ["dp", "tp"] {M} : !ait.tensor<8 x 2 x f16>
   %9 = ait.all_reduce sum %i over ["dp"] {M} : !ait.tensor<4 x 8 x i8>
+  %10 = ait.collective_permute %i [0 -> 1, 1 -> 3, 2 -> 2] over ["dp", "tp"] {M} : !ait.tensor<4 x 8 x i8>
+  %11 = ait.collective_permute %10 [1 -> 0, 0 -> 1] over ["tp"] {M} : !ait.tensor<4 x 8 x i8>
+  ait.output "sent" %11 : !ait.tensor<4 x 8 x i8>
   ait.output "y" %8 : !ait.tensor<8 x 2 x f16>
   ait.output "z" %9 : !ait.tensor<4 x 8 x i8>
 }}"""
@@ -101,6 +105,7 @@ def test_every_collective_of_four_ranks(mode: str, fakes: Path) -> None:
         got, tp, dp = np.load(fakes / f"all.ait.{rank}.npz"), rank % 2, rank // 2
         np.testing.assert_array_equal(got["y"], want["y"][:, 2 * (2 * tp + dp) :][:, :2])
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
+        np.testing.assert_array_equal(got["sent"], want["sent"][4 * rank :][:4])
 
 
 @pytest.mark.full

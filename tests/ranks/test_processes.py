@@ -27,7 +27,7 @@ from ait_mlir.runtime import Model
 from ait_mlir.runtime.artifact import read
 from ait_mlir.tools.cli import main
 from ait_mlir.tools.commands.compile import param_types
-from tests.ranks.texts import SMALL
+from tests.ranks.texts import SENT, SMALL
 
 ROOT = Path(__file__).parents[2]
 MISSING = "Open MPI is not installed: apt-get install openmpi-bin"
@@ -65,7 +65,8 @@ M = 'of <["dp"=2, "tp"=2]>'
 ALL = f"""
 ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks {{mesh = #sdy.mesh<["dp"=2, "tp"=2]>,
     inputs = {{x = #sdy.sharding<@m, [{{"dp"}}, {{"tp"}}]>, i = #sdy.sharding<@m, [{{"tp"}}, {{"dp"}}]>}},
-    outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp", "dp"}}]>, z = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}}} {{
+    outputs = {{y = #sdy.sharding<@m, [{{}}, {{"tp", "dp"}}]>, sent = #sdy.sharding<@m, [{{"dp", "tp"}}, {{}}]>,
+               z = #sdy.sharding<@m, [{{"tp"}}, {{}}]>}}}} {{
   %0 = ait.all_reduce max %x over ["tp"] {M} : !ait.tensor<4 x 8 x f16>
   %1 = ait.all_gather %0 dim 1 over ["tp", "dp"] {M} : !ait.tensor<4 x 32 x f16>
   %2 = ait.all_slice %1 dim 1 over ["tp"] {M} : !ait.tensor<4 x 16 x f16>
@@ -75,7 +76,10 @@ ait.graph @all(%x: !ait.tensor<4 x 8 x f16>, %i: !ait.tensor<4 x 8 x i8>) ranks 
   %6 = ait.add %5, %4 : !ait.tensor<8 x 8 x f16>
   %7 = ait.reduce_scatter sum %6 dim 1 over ["dp", "tp"] {M} : !ait.tensor<8 x 2 x f16>
   %8 = ait.all_reduce sum %i over ["dp"] {M} : !ait.tensor<4 x 8 x i8>
+  %9 = ait.collective_permute %i [0 -> 1, 1 -> 3, 2 -> 2] over ["dp", "tp"] {M} : !ait.tensor<4 x 8 x i8>
+  %10 = ait.collective_permute %9 [1 -> 0, 0 -> 1] over ["tp"] {M} : !ait.tensor<4 x 8 x i8>
   ait.output "y" %7 : !ait.tensor<8 x 2 x f16>
+  ait.output "sent" %10 : !ait.tensor<4 x 8 x i8>
   ait.output "z" %8 : !ait.tensor<4 x 8 x i8>
 }}"""
 
@@ -156,6 +160,7 @@ def test_four_ranks_compute_what_one_process_does(tmp_path: Path) -> None:
         got, tp, dp = outputs(tmp_path, "all.ait", rank), rank % 2, rank // 2
         np.testing.assert_array_equal(got["y"], want["y"][:, 2 * (2 * tp + dp) :][:, :2])
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
+        np.testing.assert_array_equal(got["sent"], want["sent"][4 * rank :][:4])
 
 
 @by_mpi
@@ -216,6 +221,7 @@ def test_ranks_that_torchrun_starts(tmp_path: Path) -> None:
         got, tp, dp = outputs(tmp_path, "all.ait", rank), rank % 2, rank // 2
         np.testing.assert_array_equal(got["y"], want["y"][:, 2 * (2 * tp + dp) :][:, :2])
         np.testing.assert_array_equal(got["z"], want["z"][4 * tp :][:4])
+        np.testing.assert_array_equal(got["sent"], want["sent"][4 * rank :][:4])
 
 
 @pytest.mark.full
@@ -233,6 +239,22 @@ def test_ranks_of_torchrun_that_differ(mode: str, said: dict[int, str], tmp_path
     x = np.ones((2, 4), np.float32)
     compiled(SMALL, tmp_path, "small.ait", {"x": x})
     compiled(SMALL.replace("sum", "max"), tmp_path, "other.ait", {"x": x})
+    started_by_variables(2, mode, tmp_path, "small.ait")
+    found = errors(tmp_path)
+    for rank, reason in said.items():
+        assert f"rank {rank} of 2: {reason}" in found[rank]
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("shapes", {0: "rank 1 sends 64 bytes, expected 32", 1: "rank 0 sends 32 bytes, expected 64"}),
+        pytest.param("late", {0: "rank 1 does not answer"}, marks=pytest.mark.full, id="late"),
+        pytest.param("dies", {0: "rank 1 has ended"}, marks=pytest.mark.full, id="dies"),
+    ],
+)
+def test_both_ranks_of_a_message_know_of_a_fault(mode: str, said: dict[int, str], tmp_path: Path) -> None:
+    compiled(SENT, tmp_path, "small.ait", {"x": np.ones((2, 4), np.float32)})
     started_by_variables(2, mode, tmp_path, "small.ait")
     found = errors(tmp_path)
     for rank, reason in said.items():

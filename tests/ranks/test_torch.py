@@ -16,6 +16,7 @@ from torch.distributed._functional_collectives import (
     all_reduce,
     all_to_all_single,
     broadcast,
+    permute_tensor,
     reduce_scatter_tensor,
 )
 from torch.distributed.device_mesh import init_device_mesh
@@ -124,6 +125,29 @@ def test_groups_that_are_no_axes_are_refused() -> None:
             from_torch(program, mesh="tp=4", groups=dict.fromkeys(names, "tp"))
     finally:
         dist.init_process_group("fake", rank=1, world_size=4, store=FakeStore())
+
+
+class Shifts(nn.Module):
+    """A message from each rank to the next one; `receives`: by an operation of one message."""
+
+    def __init__(self, group: Any, receives: bool) -> None:
+        super().__init__()
+        self.group, self.receives = group, receives
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.receives:
+            return torch.ops._c10d_functional.irecv(x, 0, 0, self.group.group_name) + 1
+        return permute_tensor(x, [1, 2, 3, 0], self.group)
+
+
+@pytest.mark.usefixtures("four")
+@pytest.mark.parametrize("receives", [False, True])
+def test_messages_of_one_rank_are_refused(receives: bool) -> None:
+    """The program of one rank does not have the messages of the others."""
+    mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("pp",))
+    said = "the messages of one rank, as of permute_tensor, isend and irecv, do not say what the other ranks send"
+    with pytest.raises(UnsupportedOps, match=said):
+        from_torch(Shifts(mesh["pp"].get_group(), receives).eval(), (torch.zeros(4, 8),), mesh="pp=4")
 
 
 def divided(words: Any) -> tuple[FeedForward, Mapping[str, NDArray[Any]]]:

@@ -288,7 +288,7 @@ def test_no_amd_card_is_an_error_that_says_what_to_do(library: Path) -> None:
         pytest.skip("no hipcc to build the runtime with")
     with pytest.raises(RunError, match=r"no ROCm device can be used: .*where rocminfo lists a card.*target cpu"):
         Model.from_library(library, "rocm")
-    services = ["gemm 2", "ffi 1", "streams 1", "recording 1", "collective 1", "peers 1"]
+    services = ["gemm 2", "ffi 1", "streams 1", "recording 1", "collective 1", "peers 1", "permute 1"]
     assert list(runtime_library("rocm").services()) == services
 
 

@@ -35,7 +35,7 @@ def model_that_calls(include: str, table: str, call: str, definitions: str = "")
 
 
 def test_the_services_of_the_cpu() -> None:
-    assert list(runtime_library("cpu").services()) == ["gemm 2", "amx 1", "threads 1", "ffi 1", "ranks 1"]
+    assert list(runtime_library("cpu").services()) == ["gemm 2", "amx 1", "threads 1", "ffi 1", "ranks 1", "permute 1"]
 
 
 def test_services_are_there_when_the_model_runs(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_missing_service_is_named_when_the_model_is_loaded(
     library = build_library({"model.cc": model_that_calls(include, table, "run", definitions)}, CPU, tmp_path)
     with pytest.raises(ArtifactError) as caught:
         Model.from_library(library, "cpu", constants={"w": W, "b": B})
-    assert f"needs the service {found}, which is not in the cpu runtime library (it has gemm 2, amx 1, threads 1, ffi 1, ranks 1)" in str(
+    assert f"needs the service {found}, which is not in the cpu runtime library (it has gemm 2, amx 1, threads 1, ffi 1, ranks 1, permute 1)" in str(
         caught.value
     )
     assert str(caught.value).endswith("update ait_mlir, or compile the model again")

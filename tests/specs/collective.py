@@ -27,6 +27,7 @@ SPECS = (
     spec("reduce_scatter", f"reduce_scatter sum %a dim 1 {OVER}", "b x 12 x T"),
     spec("all_to_all", f"all_to_all %a split 1 concat 0 {OVER}", "(2*b) x 12 x T"),
     spec("broadcast", f"broadcast %a root 0 {OVER}", "b x 24 x T"),
+    spec("collective_permute", f"collective_permute %a [1 -> 0] {OVER}", "b x 24 x T"),
     spec("all_slice", f"all_slice %a dim 1 {OVER}", "b x 12 x T"),
     Spec(
         "reduced_norm",

@@ -82,6 +82,23 @@ def test_the_formulas(kind: str, result: str, share: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pairs", "seconds"),
+    [("[0 -> 1, 1 -> 0]", 1e-3 + 1000 / 1e6), ("[0 -> 1, 1 -> 2]", 1.0 + 1000 / 1e3), ("[3 -> 0]", 1.0 + 1000 / 1e3)],
+)
+def test_messages_take_as_long_as_the_slowest(pairs: str, seconds: float) -> None:
+    """Of four members on two nodes."""
+    text = f"""ait.graph @g(%x: !ait.tensor<4 x 8 x f32>) {{
+  %0 = ait.collective_permute %x {pairs} over ["pp"] of <["pp"=4]> : !ait.tensor<4 x 8 x f32>
+  ait.output "y" %0 : !ait.tensor<4 x 8 x f32>
+}}"""
+    (op,) = (op for op in parse_text(context(), text).walk() if isinstance(op, CollectiveOp))
+    assert sent_bytes(op, 1000) == 1000
+    assert collective_seconds(op, 1000, Cluster(2, Link(1e6, 1e-3), Link(1e3, 1.0))) == pytest.approx(seconds)
+    few = Cluster(2, Link(1e6, 1e-3), Link(1e3, 1.0), few=Link(1e5, 0.0))
+    assert collective_seconds(op, 10, few) == pytest.approx(1e-4 if "2" not in pairs and "3" not in pairs else 1.01)
+
+
+@pytest.mark.parametrize(
     ("members", "size", "micros"),
     [(2, 8 << 10, 9), (2, 1 << 20, 16), (2, 8 << 20, 50), (2, 16 << 20, 78), (6, 1 << 19, 23), (6, 1 << 20, 25)],
 )

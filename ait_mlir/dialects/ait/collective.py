@@ -7,6 +7,7 @@ these axes, the last axis fastest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i1
@@ -25,7 +26,20 @@ from xdsl.printer import Printer
 from ait_mlir.dialects.ait.base import PureOp, ResultTypes
 from ait_mlir.dialects.ait.bits import known_number
 from ait_mlir.dialects.ait.dtypes import is_float
-from ait_mlir.dialects.ait.syntax import INT, NUMBER, Flag, Kind, Operand, Operands, Prop, Syntax, Word
+from ait_mlir.dialects.ait.syntax import (
+    INT,
+    NUMBER,
+    Flag,
+    Kind,
+    Operand,
+    Operands,
+    Prop,
+    Syntax,
+    Word,
+    int_list,
+    int_list_attr,
+    parse_int_attr,
+)
 from ait_mlir.dialects.ait.traits import Collective, Cost, ReadsAll
 from ait_mlir.dialects.ait.types import Shape, ShapeAttr, TensorType, scope_of, shape_text
 from ait_mlir.dialects.sdy import Mesh, MeshAttr, parse_axis, parse_mesh
@@ -55,6 +69,31 @@ OVER: Syntax = (
     ),
 )
 """`over ["tp"] of <["dp"=2, "tp"=4]>`"""
+
+
+Pairs = tuple[tuple[int, int], ...]
+"""A member that sends, and the member that receives."""
+
+
+def _parse_pairs(parser: Parser) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    def pair() -> ArrayAttr[IntegerAttr]:
+        source = parse_int_attr(parser)
+        parser.parse_punctuation("->")
+        return ArrayAttr([source, parse_int_attr(parser)])
+
+    return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, pair))
+
+
+def _print_pairs(printer: Printer, pairs: ArrayAttr[ArrayAttr[IntegerAttr]]) -> None:
+    printer.print_string("[" + ", ".join(" -> ".join(map(str, int_list(pair))) for pair in pairs.data) + "]")
+
+
+def _make_pairs(pairs: Sequence[tuple[int, int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    return ArrayAttr([int_list_attr(pair) for pair in pairs])
+
+
+PAIRS = Kind(_parse_pairs, _print_pairs, _make_pairs)
+"""`[0 -> 1, 1 -> 2]`"""
 
 
 class CollectiveOp(Collective, Cost, PureOp):
@@ -233,6 +272,46 @@ class BroadcastOp(CollectiveOp):
 
 
 @irdl_op_definition
+class CollectivePermuteOp(CollectiveOp):
+    """Each pair sends the operand of its first member to its second member; a member that receives nothing has zeros.
+
+    The op is the `send` of each source and the `recv` of each target, in one: every rank runs the same program, so one
+    op names all messages. A member sends at most once and receives at most once.
+
+    ```mlir
+    %y = ait.collective_permute %x [0 -> 1] over ["pp"] of <["pp"=2]> : !ait.tensor<batch x 768 x f32>
+    ```
+    """
+
+    name = "ait.collective_permute"
+    SYNTAX: ClassVar[Syntax] = (Operands(), Prop("pairs", PAIRS, ""), *OVER)
+    WORK: ClassVar[int] = 0
+
+    pairs = prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
+
+    def messages(self) -> Pairs:
+        """The pairs as numbers."""
+        return tuple(cast("tuple[int, int]", int_list(pair)) for pair in self.pairs.data)
+
+    def infer_result_types(self) -> ResultTypes:
+        t = self.piece_type()
+        if not self.pairs.data:
+            raise self.fail("needs at least one pair of members, as in [0 -> 1]")
+        if wrong := [pair for pair in self.pairs.data if len(pair.data) != 2]:
+            raise self.fail(f"a pair is {list(int_list(wrong[0]))}, expected a source and a target")
+        for what, members in zip(("sends", "receives"), zip(*self.messages(), strict=True), strict=True):
+            seen = set[int]()
+            for member in members:
+                if not 0 <= member < self.members():
+                    most = self.members() - 1
+                    raise self.fail(f"member {member} {what}, expected 0 to {most}, a member of the group")
+                if member in seen:
+                    raise self.fail(f"member {member} {what} twice, expected at most once")
+                seen.add(member)
+        return [t]
+
+
+@irdl_op_definition
 class AllSliceOp(CollectiveOp):
     """The piece of a dim that belongs to this member of the group. Nothing is sent.
 
@@ -318,4 +397,13 @@ class ReducedNormOp(ReadsAll, CollectiveOp):
         return [t, t]
 
 
-OPS = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp, ReducedNormOp)
+OPS = (
+    AllReduceOp,
+    AllGatherOp,
+    ReduceScatterOp,
+    AllToAllOp,
+    BroadcastOp,
+    CollectivePermuteOp,
+    AllSliceOp,
+    ReducedNormOp,
+)

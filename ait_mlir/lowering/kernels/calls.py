@@ -133,12 +133,26 @@ class CollectiveCall:
     key: str
 
 
-Call = GemmCall | AttentionCall | ConvCall | CollectiveCall
+@dataclass(frozen=True, kw_only=True)
+class PermuteCall:
+    """`ait_permute_v1`; `group` is a C++ initializer, `pairs`, `data` and `result` are variables."""
+
+    group: str
+    num_pairs: int
+    pairs: str
+    data: str
+    result: str
+    bytes: Expr
+    key: str
+
+
+Call = GemmCall | AttentionCall | ConvCall | CollectiveCall | PermuteCall
 STRUCTS: dict[type[Call], tuple[str, str]] = {
     GemmCall: ("gemm", "ait_gemm_v2"),
     AttentionCall: ("attention", "ait_attention_v1"),
     ConvCall: ("conv", "ait_conv_v1"),
     CollectiveCall: ("collective", "ait_collective_v1"),
+    PermuteCall: ("permute", "ait_permute_v1"),
 }
 """For each class of calls, the runtime's service and its struct of arguments."""
 

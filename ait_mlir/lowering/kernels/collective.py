@@ -1,5 +1,5 @@
 """Collectives. On a CPU the service "ranks" of the runtime library passes the data, and kernels join and order them. On
-a GPU the service "collective" calls NCCL or RCCL."""
+a GPU the service "collective" calls NCCL or RCCL. The service "permute" sends from one rank to another on both."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ait_mlir.dialects.ait.collective import (
     AllToAllOp,
     BroadcastOp,
     CollectiveOp,
+    CollectivePermuteOp,
     ReducedNormOp,
     ReduceScatterOp,
 )
@@ -25,10 +26,10 @@ from ait_mlir.dims import Expr, const, product
 from ait_mlir.lowering.cpp import element_type, numbers
 from ait_mlir.lowering.kernels.amounts import element_bytes, estimate_env
 from ait_mlir.lowering.kernels.base import Config, Emission, Kernel, Launch, Target
-from ait_mlir.lowering.kernels.calls import CollectiveCall, arguments, call_service
+from ait_mlir.lowering.kernels.calls import CollectiveCall, PermuteCall, arguments, call_service
 from ait_mlir.lowering.links import MOST_PEERS, WITH_PEERS, collective_seconds, has_room, whole_bytes
 
-PLAIN = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, AllSliceOp)
+PLAIN = (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastOp, CollectivePermuteOp, AllSliceOp)
 """Collectives with one operand."""
 JOINS = {"sum": "ait::Sum", "prod": "ait::Prod", "max": "ait::Max", "min": "ait::Min"}
 """The classes of `ait/kernels/reduction.h`."""
@@ -59,6 +60,8 @@ class CollectiveKernel(Kernel[CollectiveOp]):
 
     def emit(self, launch: Launch[CollectiveOp]) -> Emission:
         op, x, y = launch.op, launch.ins[0], launch.outs[0]
+        if isinstance(op, CollectivePermuteOp):
+            return _permute(op, launch)
         t = x.type
         size = const(element_bytes(t))
 
@@ -120,6 +123,8 @@ class LibraryCollective(Kernel[CollectiveOp]):
                 return const(0)
 
     def emit(self, launch: Launch[CollectiveOp]) -> Emission:
+        if isinstance(launch.op, CollectivePermuteOp):
+            return _permute(launch.op, launch)
         call, before = _library_call(launch)
         return call_service(call, launch, before)
 
@@ -241,7 +246,7 @@ def _library_call(
     sizes, steps = _sizes_and_steps(op)
     joins = "AIT_JOIN_SUM" if isinstance(op, ReducedNormOp) else None
     call = CollectiveCall(
-        group=f"{{{op.ranks().size}, {len(sizes)}, sizes, steps}}",
+        group=_group_of_call(op, len(sizes)),
         kind="AIT_ALL_REDUCE" if joins else f"AIT_{op.name.removeprefix('ait.').upper()}",
         join=f"AIT_JOIN_{op.kind.data.upper()}" if isinstance(op, AllReduceOp | ReduceScatterOp) else joins,
         dtype=BY_IR[t.element_type].enumerator,
@@ -255,7 +260,33 @@ def _library_call(
         workspace="workspace",
         key=_key(op),
     )
-    return call, f"const int64_t sizes[] = {{{numbers(sizes)}}}, steps[] = {{{numbers(steps)}}};"
+    return call, _arrays(sizes, steps)
+
+
+def _permute(op: CollectivePermuteOp, launch: Launch[CollectiveOp]) -> Emission:
+    """The call that sends and receives."""
+    x, messages = launch.ins[0], op.messages()
+    sizes, steps = _sizes_and_steps(op)
+    call = PermuteCall(
+        group=_group_of_call(op, len(sizes)),
+        num_pairs=len(messages),
+        pairs="pairs",
+        data=x.name,
+        result=launch.outs[0].name,
+        bytes=x.type.byte_size(),
+        key=_key(op),
+    )
+    pairs = numbers([member for pair in messages for member in pair])
+    return call_service(call, launch, f"{_arrays(sizes, steps)}\nconst int64_t pairs[] = {{{pairs}}};")
+
+
+def _group_of_call(op: CollectiveOp, axes: int) -> str:
+    """The group of an op as an argument of a service; its arrays are `_arrays`."""
+    return f"{{{op.ranks().size}, {axes}, sizes, steps}}"
+
+
+def _arrays(sizes: list[int], steps: list[int]) -> str:
+    return f"const int64_t sizes[] = {{{numbers(sizes)}}}, steps[] = {{{numbers(steps)}}};"
 
 
 def _rows(dims: Shape, axis: int) -> tuple[Expr, Expr]:

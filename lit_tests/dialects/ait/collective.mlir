@@ -44,6 +44,17 @@ ait.graph @fusion(%x: !ait.tensor<4 x 8 x f32> {sdy.sharding = #sdy.sharding<@me
   ait.output "y" %4 : !ait.tensor<4 x 8 x f32>
 }
 
+// CHECK-LABEL: ait.graph @ring
+ait.graph @ring(%x: !ait.tensor<b x 8 x i1>) dims {b = 0 to 4} ranks {mesh = #sdy.mesh<["dp"=2, "tp"=2]>,
+    inputs = {x = #sdy.sharding<@mesh, [{"dp", "tp"}, {}]>}, outputs = {y = #sdy.sharding<@mesh, [{"dp", "tp"}, {}]>}} {
+  // CHECK: ait.collective_permute %x [0 -> 1, 1 -> 2, 3 -> 3] over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x i1>
+  // GENERIC: "ait.collective_permute"(%x) <{pairs = {{\[\[}}0 : i64, 1 : i64], [1 : i64, 2 : i64], [3 : i64, 3 : i64]], axes = ["dp", "tp"], mesh = #sdy.mesh<["dp"=2, "tp"=2]>}>
+  %0 = ait.collective_permute %x [0 -> 1, 1 -> 2, 3 -> 3] over ["dp", "tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x i1>
+  // CHECK-NEXT: ait.collective_permute %0 [1 -> 0] over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x i1>
+  %1 = ait.collective_permute %0 [1 -> 0] over ["tp"] of <["dp"=2, "tp"=2]> : !ait.tensor<b x 8 x i1>
+  ait.output "y" %1 : !ait.tensor<b x 8 x i1>
+}
+
 // CHECK-LABEL: ait.graph @norms
 ait.graph @norms(%x: !ait.tensor<b x 8 x f16>, %r: !ait.tensor<b x 8 x f16>) dims {b = 0 to 4} ranks {mesh = #sdy.mesh<["dp"=2, "tp"=2]>} {
   %g = ait.param "g" : !ait.tensor<8 x f16>

@@ -97,6 +97,76 @@ ait.graph @root(%x: !ait.tensor<4 x 8 x f32>) {
 
 // -----
 
+ait.graph @target(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: member 2 receives, expected 0 to 1, a member of the group}}
+  %0 = ait.collective_permute %x [0 -> 2] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @source(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: member -1 sends, expected 0 to 1, a member of the group}}
+  %0 = ait.collective_permute %x [1 -> 0, -1 -> 1] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @sends_twice(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: member 0 sends twice, expected at most once}}
+  %0 = ait.collective_permute %x [0 -> 1, 0 -> 0] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @receives_twice(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: member 1 receives twice, expected at most once}}
+  %0 = ait.collective_permute %x [0 -> 1, 1 -> 1] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @no_pair(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: needs at least one pair of members, as in [0 -> 1]}}
+  %0 = ait.collective_permute %x [] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @three(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: a pair is [0, 1, 0], expected a source and a target}}
+  %0 = "ait.collective_permute"(%x) <{pairs = [[0, 1, 0]], axes = ["tp"], mesh = #sdy.mesh<["tp"=2]>}> : (!ait.tensor<4 x 8 x f32>) -> !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @arrow(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{Expected}}
+  %0 = ait.collective_permute %x [0, 1] over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @shape(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{ait.collective_permute: the result is !ait.tensor<8 x 8 x f32>, expected !ait.tensor<4 x 8 x f32>}}
+  %0 = ait.collective_permute %x [0 -> 1] over ["tp"] of <["tp"=2]> : !ait.tensor<8 x 8 x f32>
+}
+
+// -----
+
+ait.graph @send(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{Operation ait.send is not registered; ait.collective_permute sends from one rank and receives on another}}
+  %0 = ait.send %x to 1 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
+ait.graph @recv(%x: !ait.tensor<4 x 8 x f32>) {
+  // expected-error @below {{Operation ait.recv is not registered; ait.collective_permute sends from one rank and receives on another}}
+  %0 = ait.recv from 0 over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>
+}
+
+// -----
+
 // expected-error @below {{ait.graph: ait.all_reduce is of the mesh <["tp"=4]>, but the ranks are of <["tp"=2]>}}
 ait.graph @meshes(%x: !ait.tensor<4 x 8 x f32>) {
   %0 = ait.all_reduce sum %x over ["tp"] of <["tp"=2]> : !ait.tensor<4 x 8 x f32>

@@ -1,13 +1,15 @@
 /// @file ranks.h
-/// @brief The service "ranks" of the CPU, by MPI.
+/// @brief The services "ranks" and "permute" of the CPU, by MPI or sockets.
 #ifndef AIT_RUNTIME_CPU_RANKS_H_
 #define AIT_RUNTIME_CPU_RANKS_H_
 
+#include "ait/permute_service.h"
 #include "ait/ranks_service.h"
 
 namespace ait::runtime {
 
 extern const ait_ranks_service_v1 kRanksService;
+extern const ait_permute_service_v1 kPermuteService;
 
 }  // namespace ait::runtime
 

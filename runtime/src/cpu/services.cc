@@ -10,7 +10,7 @@ namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kAmxService), service_of(kThreadsService),
-                                         service_of(kFfiService), service_of(kRanksService)};
+                                         service_of(kFfiService), service_of(kRanksService), service_of(kPermuteService)};
   return list;
 }
 

@@ -24,7 +24,7 @@ const ait_conv_service_v1 kConvService{conv};
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kAttentionService), service_of(kConvService),
                                          service_of(kFfiService), service_of(kStreamService), service_of(kRecordingService),
-                                         service_of(kCollectiveService), service_of(kPeersService)};
+                                         service_of(kCollectiveService), service_of(kPeersService), service_of(kPermuteService)};
   return list;
 }
 

@@ -80,15 +80,17 @@ class Ranks {
     std::vector<int64_t> members;
     if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
     if (args.kind == AIT_ALL_SLICE) return launch(args, nullptr, int64_t(members.size()), place, stream);
-    if (!nccl::Api::get().error.empty()) return self() + ": " + nccl::Api::get().error;
-    const std::lock_guard<std::mutex> held(launching_);
-    nccl::Comm comm = nullptr;
-    if (std::string why = communicator(args, members, place, stream, &comm); !why.empty()) return why;
-    if (std::string why = compare(args, members, stream); !why.empty()) return why;
-    begin_call();  // the first launch of two ranks connects them, and waits for both
-    std::string why = launch(args, comm, int64_t(members.size()), place, stream);
-    const std::string broken = end_call();
-    return broken.empty() ? why : broken;
+    return call(args, members, place, stream, [&](nccl::Comm comm) { return launch(args, comm, int64_t(members.size()), place, stream); });
+  }
+
+  /// Launches the messages of one rank; says why that is not possible.
+  std::string permute(const ait_permute_v1& args, gpu::Stream stream) {
+    if (std::string why = failure(); !why.empty()) return why;
+    int64_t place = 0;
+    std::vector<int64_t> members;
+    if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
+    const ait_collective_v1 sent = bytes_of(args.group, args.bytes, args.key);
+    return call(sent, members, place, stream, [&](nccl::Comm comm) { return send_and_receive(args, comm, place, stream); });
   }
 
   /// Finds the rooms of a group for one launch; says why that is not possible.
@@ -98,12 +100,7 @@ class Ranks {
     std::vector<int64_t> members;
     if (std::string why = find_members(args.group, &members, &place); !why.empty()) return why;
     const std::lock_guard<std::mutex> held(launching_);
-    ait_collective_v1 sent{};
-    sent.group = args.group;
-    sent.dtype = AIT_UI8;
-    sent.rows = 1;
-    sent.count = args.bytes;
-    sent.key = args.key;
+    const ait_collective_v1 sent = bytes_of(args.group, args.bytes, args.key);
     Peers* peers = nullptr;
     if (std::string why = rooms(sent, members, place, stream, &peers); !why.empty()) return why;
     if (std::string why = compare(sent, members, stream); !why.empty()) return why;
@@ -165,6 +162,31 @@ class Ranks {
     if (link->ranks != group.ranks) return self() + ": the model needs " + std::to_string(group.ranks) + " ranks";
     *members = members_of(group, link->rank, place);
     return "";
+  }
+
+  /// What the members of a group compare before they send bytes.
+  static ait_collective_v1 bytes_of(const ait_group_v1& group, int64_t bytes, uint64_t key) {
+    ait_collective_v1 sent{};
+    sent.group = group;
+    sent.dtype = AIT_UI8;
+    sent.rows = 1;
+    sent.count = bytes;
+    sent.key = key;
+    return sent;
+  }
+
+  /// Calls the library with the communicator of a group whose members run the same computation.
+  template <class Launch>
+  std::string call(const ait_collective_v1& args, const std::vector<int64_t>& members, int64_t place, gpu::Stream stream, const Launch& launch) {
+    if (!nccl::Api::get().error.empty()) return self() + ": " + nccl::Api::get().error;
+    const std::lock_guard<std::mutex> held(launching_);
+    nccl::Comm comm = nullptr;
+    if (std::string why = communicator(args, members, place, stream, &comm); !why.empty()) return why;
+    if (std::string why = compare(args, members, stream); !why.empty()) return why;
+    begin_call();  // the first launch of two ranks connects them, and waits for both
+    std::string why = launch(comm);
+    const std::string broken = end_call();
+    return broken.empty() ? why : broken;
   }
 
   static Key key_of(const std::vector<int64_t>& members) {
@@ -350,6 +372,25 @@ class Ranks {
     return why;
   }
 
+  std::string send_and_receive(const ait_permute_v1& args, nccl::Comm comm, int64_t place, gpu::Stream stream) {
+    const auto [source, target] = partners_of(args, place);
+    if (args.bytes == 0) return "";
+    if (source < 0) {
+      if (const gpu::Error found = GPU(MemsetAsync)(args.result, 0, size_t(args.bytes), stream); found != gpu::kSuccess) {
+        (void)GPU(GetLastError)();
+        return self() + ": writing the zeros of a rank that receives nothing failed: " + GPU(GetErrorString)(found);
+      }
+    }
+    if (source < 0 && target < 0) return "";
+    const nccl::Api& api = nccl::Api::get();
+    nccl::Result status = api.group_start();
+    if (status == nccl::kSuccess && target >= 0) status = api.send(args.data, size_t(args.bytes), nccl::kUint8, int(target), comm, stream);
+    if (status == nccl::kSuccess && source >= 0) status = api.recv(args.result, size_t(args.bytes), nccl::kUint8, int(source), comm, stream);
+    if (const nccl::Result end = api.group_end(); status == nccl::kSuccess) status = end;
+    if (status != nccl::kSuccess && status != nccl::kInProgress) return fail_all(problem("sending to another rank", status));
+    return "";
+  }
+
   /// Looks at the runs that are under way until the process ends.
   void watch_all() {
     std::unique_lock<std::mutex> held(mutex_);
@@ -413,6 +454,10 @@ int32_t open(const ait_host_v1* host, const ait_peers_v1* args, void* stream) {
   const std::string why = Ranks::get().open(*args, static_cast<gpu::Stream>(stream));
   return why.empty() ? 0 : host->fail(host->self, why.c_str());
 }
+int32_t permute(const ait_host_v1* host, const ait_permute_v1* args, void* stream) {
+  const std::string why = Ranks::get().permute(*args, static_cast<gpu::Stream>(stream));
+  return why.empty() ? 0 : host->fail(host->self, why.c_str());
+}
 int32_t close(const ait_host_v1* host, const ait_peers_v1* args, void* stream) {
   const std::string why = Ranks::get().close(*args, static_cast<gpu::Stream>(stream));
   return why.empty() ? 0 : host->fail(host->self, why.c_str());
@@ -422,6 +467,7 @@ int32_t close(const ait_host_v1* host, const ait_peers_v1* args, void* stream) {
 
 const ait_collective_service_v1 kCollectiveService{run};
 const ait_peers_service_v1 kPeersService{open, close};
+const ait_permute_service_v1 kPermuteService{permute};
 
 void watch_collectives(void* stream) { Ranks::get().watch(static_cast<gpu::Stream>(stream)); }
 std::string collectives_failure() { return Ranks::get().failure(); }

@@ -9,7 +9,7 @@ namespace ait::runtime {
 
 const std::vector<Service>& device_services() {
   static const std::vector<Service> list{service_of(kGemmService), service_of(kFfiService), service_of(kStreamService), service_of(kRecordingService),
-                                         service_of(kCollectiveService), service_of(kPeersService)};
+                                         service_of(kCollectiveService), service_of(kPeersService), service_of(kPermuteService)};
   return list;
 }
 

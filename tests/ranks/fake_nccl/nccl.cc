@@ -21,9 +21,12 @@ namespace {
 constexpr size_t kRoom = 1 << 16;  // bytes of each rank
 constexpr int kOk = 0, kInvalid = 4, kRemote = 6;
 
+constexpr int kMostRanks = 8;
+
 struct Shared {
   std::atomic<int64_t> arrived;
-  char data[];
+  std::atomic<int64_t> sent[kMostRanks][kMostRanks], taken[kMostRanks][kMostRanks];  // messages, by sender and receiver
+  char data[];  // a room of each rank for collectives, then one for its messages
 };
 
 struct Comm {
@@ -33,15 +36,20 @@ struct Comm {
   std::atomic<bool> aborted{false};
 
   char* slot(int of) const { return shared->data + size_t(of) * kRoom; }
-  // Waits until all ranks have come here; false if the communicator was aborted.
-  bool meet() {
-    shared->arrived.fetch_add(1);
-    ++rounds;
-    while (shared->arrived.load() < rounds * count) {
+  char* box(int from, int to) const { return slot(count + from) + size_t(to) * (kRoom / size_t(count)); }
+  template <class Condition>
+  bool wait(const Condition& done) const {
+    while (!done()) {
       if (aborted) return false;
       usleep(200);
     }
     return true;
+  }
+  // Waits until all ranks have come here; false if the communicator was aborted.
+  bool meet() {
+    shared->arrived.fetch_add(1);
+    ++rounds;
+    return wait([this] { return shared->arrived.load() >= rounds * count; });
   }
 };
 
@@ -96,15 +104,21 @@ void compute(const void* data) {
   Comm& comm = *w.comm;
   if (w.kind == kGroup) {
     const auto& messages = *static_cast<std::vector<Message>*>(w.others);
-    const size_t room = kRoom / size_t(comm.count);
+    Shared& shared = *comm.shared;  // a sender waits until its last message was taken, a receiver until one has come
     for (const Message& m : messages) {
-      if (m.from != nullptr) std::memcpy(comm.slot(comm.rank) + size_t(m.peer) * room, m.from, m.bytes);
+      if (m.from == nullptr) continue;
+      std::atomic<int64_t>&sent = shared.sent[comm.rank][m.peer], &taken = shared.taken[comm.rank][m.peer];
+      if (!comm.wait([&] { return taken == sent; })) return;
+      std::memcpy(comm.box(comm.rank, m.peer), m.from, m.bytes);
+      ++sent;
     }
-    if (!comm.meet()) return;
     for (const Message& m : messages) {
-      if (m.to != nullptr) std::memcpy(m.to, comm.slot(m.peer) + size_t(comm.rank) * room, m.bytes);
+      if (m.to == nullptr) continue;
+      std::atomic<int64_t>&sent = shared.sent[m.peer][comm.rank], &taken = shared.taken[m.peer][comm.rank];
+      if (!comm.wait([&] { return taken < sent; })) return;
+      std::memcpy(m.to, comm.box(m.peer, comm.rank), m.bytes);
+      ++taken;
     }
-    comm.meet();
     return;
   }
   std::memcpy(comm.slot(comm.rank), w.in, w.bytes);
@@ -136,7 +150,8 @@ int ncclGetUniqueId(Id* id) {
 int ncclCommInitRank(Comm** made, int count, Id id, int rank) {
   if (const char* refused = std::getenv("FAKE_NCCL_REFUSES"); refused != nullptr) return std::atoi(refused);
   const int file = shm_open(id.text, O_CREAT | O_RDWR, 0600);
-  const size_t bytes = sizeof(Shared) + size_t(count) * kRoom;
+  if (count > kMostRanks) return kInvalid;
+  const size_t bytes = sizeof(Shared) + 2 * size_t(count) * kRoom;
   if (file < 0 || ftruncate(file, off_t(bytes)) != 0) return kInvalid;
   void* const place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);

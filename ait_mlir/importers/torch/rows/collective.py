@@ -24,6 +24,9 @@ from ait_mlir.importers.torch.call import Call, NotSupported, Row, as_expr
 KINDS = {"sum": "sum", "product": "prod", "max": "max", "min": "min", "avg": "sum"}
 
 
+_OWN = "the messages of one rank, as of permute_tensor, isend and irecv, do not say what the other ranks send"
+
+
 def put(c: Call, op: type[CollectiveOp], value: SSAValue, **given: Any) -> SSAValue:
     """Write a collective over the group of a call."""
     size = c.arguments.get("group_size")
@@ -69,7 +72,7 @@ def all_to_all(c: Call) -> Value:
     for name in ("output_split_sizes", "input_split_sizes"):
         sizes: list[Any] = c[name] or []
         if len({as_expr(size) for size in sizes}) > 1:
-            raise NotSupported(f"{name} are {sizes}, expected pieces of one size")
+            raise NotSupported(f"{name} are {sizes}, expected pieces of one size; {_OWN}")
     return put(c, AllToAllOp, value, split=0, concat=0)
 
 
@@ -82,6 +85,11 @@ def shard_dim_all_to_all(c: Call) -> Value:
 
 def broadcast(c: Call) -> Value:
     return put(c, BroadcastOp, c.tensor("input"), root=int(c["src"]))
+
+
+def point_to_point(c: Call) -> Value:
+    """A message of this rank; the programs of the other ranks have other ones."""
+    raise NotSupported(f"{_OWN}; write ait.collective_permute in the text, which names all messages")
 
 
 def one(write: Callable[[Call, SSAValue], SSAValue], name: str = "input") -> Row:
@@ -109,6 +117,7 @@ ROWS: dict[str, Row] = {
     f"{_C10D}.reduce_scatter_tensor_coalesced.default": several(reduce_scatter),
     f"{_C10D}.all_to_all_single.default {_C10D}_autograd.all_to_all_single.default": all_to_all,
     f"{_C10D}.broadcast.default": broadcast,
+    f"{_C10D}.isend.default {_C10D}.irecv.default {_C10D}.batch_p2p_ops.default": point_to_point,
     f"{_C10D}.wait_tensor.default": lambda c: c.value("tensor"),
     "_dtensor.shard_dim_alltoall.default": shard_dim_all_to_all,
 }
