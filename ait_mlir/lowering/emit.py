@@ -238,7 +238,8 @@ class _ProgramPrinter:
         kernel = kernel_named(op.kernel_name, self.module)
         assert kernel is not None
         masked = None if op.masked is None else op.masked.data
-        key = (op.kernel_name, masked, tuple((strides(v), is_constant(v)) for v in (*op.ins, *op.outs)))
+        buffers = tuple((strides(v), is_constant(v), self.is_unread(v)) for v in (*op.ins, *op.outs))
+        key = (op.kernel_name, masked, buffers)
         calls = self.kernels.get(key)
         if calls is None:
             calls = self.kernels[key] = self.calls(kernel, op)
@@ -261,6 +262,10 @@ class _ProgramPrinter:
             )
         )
 
+    def is_unread(self, buffer: SSAValue) -> bool:
+        """Whether a buffer has no reader but perhaps the launch that it belongs to; an inspected program shows it."""
+        return not self.inspected and isinstance(buffer.owner, AllocOp) and len(list(buffer.uses)) == 1
+
     def shown(self, outs: Sequence[SSAValue]) -> list[Shown]:
         """The results of a launch that are contiguous and whose sizes are known before the run."""
         bound = {d.name for d in self.scope.dims if d.upper is not None}
@@ -276,7 +281,7 @@ class _ProgramPrinter:
         """Write the files of a kernel for the strides of this launch; returns the calls of its functions."""
         op, config = kernel.compute_op(), kernel.config
         ins = [Arg(f"input{i}", _tensor(v), strides(v), is_constant(v)) for i, v in enumerate(launch.ins)]
-        outs = [Arg(f"output{i}", _tensor(v), strides(v)) for i, v in enumerate(launch.outs)]
+        outs = [Arg(f"output{i}", _tensor(v), strides(v), unread=self.is_unread(v)) for i, v in enumerate(launch.outs)]
         what = describe(kernel)
         self.dims.noted_for = f"a launch of {what}"
         try:

@@ -87,6 +87,8 @@ class Case:
     """Of operands that are offsets of sequences: the rows there are, and the longest sequence."""
     within: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """Operands or results (by position) that lie in the buffer of an earlier one, so many elements behind its first."""
+    unread: Sequence[int] = ()
+    """The results (by position) that nobody reads, and that the kernel need not write."""
 
     @cached_property
     def graph(self) -> GraphOp:
@@ -123,7 +125,7 @@ class Case:
             t = tensor_type(value)
             strides = tuple(parse(s) for s in self.strides[i]) if i in self.strides else contiguous_strides(t.dims)
             name = f"input{i}" if i < len(self.op.operands) else f"output{i - len(self.op.operands)}"
-            args.append(Arg(name, t, strides, i in self.constants))
+            args.append(Arg(name, t, strides, i in self.constants, i in self.unread))
         return args[: len(self.op.operands)], args[len(self.op.operands) :]
 
     def dims(self) -> list[str]:

@@ -28,13 +28,15 @@ OpT = TypeVar("OpT", bound=Operation)
 class Arg:
     """One buffer as the kernel function sees it: a typed pointer called `name`, strides in elements.
 
-    A run never writes a `constant` buffer, so a kernel may read it before the previous launch has ended.
+    A run never writes a `constant` buffer, so a kernel may read it before the previous launch has ended. An `unread`
+    result need not be written.
     """
 
     name: str
     type: TensorType
     strides: Strides
     constant: bool = False
+    unread: bool = False
 
     def is_contiguous(self) -> bool:
         return is_contiguous(self.type.dims, self.strides)

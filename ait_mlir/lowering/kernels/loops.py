@@ -121,6 +121,12 @@ def operand(name: str, loops: Sequence[Loop], position: int, cpp_dims: Mapping[s
     return f"ait::operand<{inner}>({name}, {steps(loops, position, cpp_dims, f'{name}_stride')})"
 
 
+def result(arg: Arg, loops: Sequence[Loop], position: int, cpp_dims: Mapping[str, str]) -> str:
+    """The `operand` of a result; `ait::unread<...>(...)`, to which nothing is written, if nobody reads it."""
+    text = operand(arg.name, loops, position, cpp_dims)
+    return text.replace("ait::operand<", "ait::unread<", 1) if arg.unread else text
+
+
 def pack(args: Sequence[Arg], loops: Sequence[Loop], first: int, cpp_dims: Mapping[str, str]) -> str:
     """`ait::pack(...)` of the operands of the nest from number `first` on."""
     return f"ait::pack({', '.join(operand(a.name, loops, first + i, cpp_dims) for i, a in enumerate(args))})"

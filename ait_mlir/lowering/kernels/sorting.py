@@ -18,6 +18,7 @@ from ait_mlir.lowering.kernels.loops import (
     collapse,
     nest,
     operand,
+    result,
     single,
     sizes,
     steps,
@@ -79,7 +80,8 @@ def emit_sort(
         more = f"{radix_each(*_rows(x.type, axis), launch.scope)}, "
     else:
         flags.append(_flag(launch.scope.bounds(row.size)[1] >= 2**32 - 1))
-    first, *results = (operand(a.name, nested, i, dims) for i, a in enumerate((x, *outs)))
+    first = operand(x.name, nested, 0, dims)
+    results = [result(a, nested, i, dims) for i, a in enumerate(outs, 1)]
     return launch.call(
         name,
         f"{name}<{', '.join(flags)}>(ctx, {sizes(nested, dims)}, {first}, {launch.cpp(count)}, "

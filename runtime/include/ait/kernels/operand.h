@@ -37,6 +37,36 @@ inline Operand<T, static_cast<int>(kRank), kInner> operand(T* data, const int64_
   return result;
 }
 
+/// @brief A pointer to which nothing is written.
+struct NoData {
+  struct Element {
+    template <class V>
+    AIT_FN const Element& operator=(const V&) const {
+      return *this;
+    }
+  };
+  AIT_FN Element operator[](int64_t) const { return {}; }
+  AIT_FN NoData operator+(int64_t) const { return {}; }
+  AIT_FN NoData& operator+=(int64_t) { return *this; }
+  AIT_FN int64_t operator-(NoData) const { return 0; }
+};
+
+/// @brief An operand for a result that nobody reads: a kernel stores elements as in an `Operand`, and they are dropped.
+template <class T, int kRankOf, Inner kInnerOf>
+struct Unread : Operand<T, kRankOf, kInnerOf> {
+  NoData data;  ///< in place of the pointer
+};
+
+template <Inner kInner, class T, size_t kRank>
+inline Unread<T, static_cast<int>(kRank), kInner> unread(T* data, const int64_t (&strides)[kRank]) {
+  return {operand<kInner>(data, strides), {}};
+}
+
+template <class Op>
+inline constexpr bool kIsUnread = false;
+template <class T, int kRank, Inner kInner>
+inline constexpr bool kIsUnread<Unread<T, kRank, kInner>> = true;
+
 namespace detail {
 template <size_t kIndex, class T>
 struct Leaf {

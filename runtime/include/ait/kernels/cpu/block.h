@@ -197,7 +197,7 @@ struct OutputBlock<Op, true> {
 
 /// @brief Where the elements of an operand begin at these coordinates of the outer dims.
 template <class Op>
-inline typename Op::Element* at(const Op& operand, const int64_t* coordinate, int outer_rank) {
+inline auto at(const Op& operand, const int64_t* coordinate, int outer_rank) {
   int64_t offset = 0;
   for (int d = 0; d < outer_rank; ++d) offset += coordinate[d] * operand.strides[d];
   return operand.data + offset;

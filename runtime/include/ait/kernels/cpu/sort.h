@@ -38,8 +38,8 @@ int32_t sort(const Context&, const int64_t (&sizes)[kRank], const In& in, int64_
       } else {
         std::sort(pairs.get(), pairs.get() + n);
       }
-      auto* to = at(values, coordinate, kOuter);
-      auto* places = at(indices, coordinate, kOuter);
+      auto to = at(values, coordinate, kOuter);
+      auto places = at(indices, coordinate, kOuter);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t place = pairs[i].place();
         to[i * values.strides[kOuter]] = from[place * in.strides[kOuter]];

@@ -173,7 +173,7 @@ int32_t sort(const Context& ctx, const int64_t (&sizes)[kRank], const In& in, in
   const Sorted sorted = sorted_rows<Sorted>(sizes, in, count, values, indices);
   const int64_t length = sorted.space.length, rows = sorted.space.rows;
   if (rows <= 0 || length <= 0) return 0;
-  const bool reads = memory_has_columns(in), writes = memory_has_columns(indices);
+  const bool reads = memory_has_columns(in), writes = kIsUnread<Indices> ? memory_has_columns(values) : memory_has_columns(indices);
   if constexpr (kLeast <= kShort) {
     if (kMost <= kShort || length <= kShort) return sort_short<kLeast, (kMost < kShort ? kMost : kShort)>(ctx, sorted, reads, writes);
   }
