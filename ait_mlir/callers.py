@@ -28,8 +28,10 @@ def warn(text: str, kind: type[Warning] = UserWarning) -> None:
 def _frame() -> FrameType:
     """The innermost frame of the user's program in this thread; in a thread of ours, that of the main thread."""
     own = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    main = sys._current_frames().get(threading.main_thread().ident or 0)  # pyright: ignore[reportPrivateUsage]
-    for start in (own, main):
+    starts: list[FrameType | None] = [own]
+    if threading.current_thread() is not threading.main_thread():  # else it is a frame that would refer to itself
+        starts.append(sys._current_frames().get(threading.main_thread().ident or 0))  # pyright: ignore[reportPrivateUsage]
+    for start in starts:
         frame = start
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in BETWEEN:
             frame = frame.f_back

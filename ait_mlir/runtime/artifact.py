@@ -171,7 +171,7 @@ class Artifact:
         part = self._own
         window = np.empty(min(part.size, _BLOCK), np.uint8)
         zeros = np.zeros(window.size, np.uint8)
-        digest = _parallel_blake3()
+        digest = parallel_blake3()
         for first, end, is_hole in self.bytes.stretches(part.offset, part.size):
             for start in range(first, end, _BLOCK):
                 size = min(_BLOCK, end - start)
@@ -372,7 +372,7 @@ def write(
 
 def _write_and_hash(file: BinaryIO, pieces: Iterable[Piece]) -> str:
     """Write pieces and return the BLAKE3 of all of them. A thread hashes a piece while it is written."""
-    digest = _parallel_blake3()
+    digest = parallel_blake3()
     with ThreadPoolExecutor(1) as pool:
         for piece in pieces:
             hashed = pool.submit(digest.update, piece)
@@ -543,7 +543,7 @@ def _read_manifest(file: FileBytes) -> tuple[JsonValue, int]:
         raise ArtifactError(f"{file.path} has a malformed manifest: {error}") from error
 
 
-def _parallel_blake3() -> blake3:
+def parallel_blake3() -> blake3:
     """A BLAKE3 hash that all CPUs compute. In a forked process it gets threads of its own: the parent's threads do not
     exist there, and the hash would wait for them for ever.
     """

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ait_mlir import hooks
+from ait_mlir import callers, hooks
 from ait_mlir.constant_names import COMPUTED, FOLDED, LITERAL
-from ait_mlir.errors import ArtifactError, InputError
+from ait_mlir.errors import AitError, ArtifactError, InputError
 from ait_mlir.host.forks import ForkLock
 from ait_mlir.runtime.artifact import Artifact
 from ait_mlir.runtime.data import AITData, Arguments, as_stream, to_numpy
 from ait_mlir.runtime.folds import Folds
 from ait_mlir.runtime.frameworks import framework_of
+from ait_mlir.runtime.loading import runtime_digest
 from ait_mlir.runtime.manifest import Manifest
+from ait_mlir.runtime.mapped import values_file
 from ait_mlir.runtime.memory import DeviceMemory
 from ait_mlir.runtime.opened import OpenedLibrary
 
@@ -50,11 +52,13 @@ class ModelConstants:
         self._spare_held: dict[str, Any] = {}
         self._spare_folds: Folds | None = None
         self._is_prepared = False
+        self._key = ""
 
-    def load(self, artifact: Artifact, is_shared: bool) -> None:
+    def load(self, artifact: Artifact, is_shared: bool, maps: bool = False) -> None:
         """Copy an artifact's values to the device, one after another. With `is_shared`, models of one artifact share
-        them on a device.
+        them on a device; with `maps`, those of other processes share them, too.
         """
+        self._key = artifact.constants_key if maps else ""
         sizes = artifact.constant_bytes()
         own = [name for name in sizes if name in self._library.constants]
         sources = self._sources_among(own)
@@ -63,13 +67,19 @@ class ModelConstants:
         if is_shared and own and self._library.module.adopt_constants(artifact.constants_key):
             values |= {name: artifact.constants[name] for name in others}
         else:
-            constants = artifact.constants
-            if constants.keys() != sizes.keys():
-                raise ArtifactError(f"{artifact.path} was written while it was read: its constants changed")
-            values |= {name: np.array(constants[name]) for name in others}
-            for name in own:
-                self._store({name: constants[name]}, False, True, None)
-                artifact.release(name)
+
+            def copy() -> None:
+                if artifact.constants.keys() != sizes.keys():
+                    raise ArtifactError(f"{artifact.path} was written while it was read: its constants changed")
+                values.update({name: np.array(artifact.constants[name]) for name in others})
+                for name in own:
+                    self._store({name: artifact.constants[name]}, False, True, None)
+                    artifact.release(name)
+
+            if maps and own and not others:
+                self._map("", own, False, copy)
+            else:
+                copy()
             if is_shared and own:
                 self._library.module.publish_constants(artifact.constants_key)
         self._artifact_values = values
@@ -188,6 +198,49 @@ class ModelConstants:
     ) -> None:
         """`set_double_buffer_constant` for several."""
         self._set(values, spare=True, copy=copy, stream_ptr=stream_ptr)
+
+    def map_double_buffer_constants(self, key: str, values: Callable[[], Mapping[str, Any]]) -> None:
+        """`set_many_double_buffer_constants` with what `values` returns, in memory that processes share.
+
+        Processes that do this with the same key, for models of the same artifact, share the values; `values` is called
+        in the first of them. The key must differ for different values, and all constants must have values then. A model
+        that is not loaded with `map_constants`, or that computes constants from others, copies the values.
+        """
+        if not self._key or self.folds is not None:
+            return self.set_many_double_buffer_constants(values())
+
+        def copy() -> None:
+            self._set(values(), spare=True, copy=True, stream_ptr=None)
+            if missing := [str(name) for name in self._library.module.missing_constants(True)]:
+                raise InputError(f"constants have no value: {', '.join(missing)}")
+
+        self._map(key, list(self._library.constants), True, copy)
+        with self._lock:
+            self.changed = self._is_prepared = True
+            self._spare_held = {}
+
+    def _map(self, key: str, names: Sequence[str], spare: bool, copy: Callable[[], None]) -> None:
+        """Map the values of constants that `copy` sets; warns and leaves them in memory of this process if no file can
+        have them."""
+        self._library.require_open()
+        module, has_begun, is_copied = self._library.module, False, False
+
+        def write(handle: int) -> None:
+            nonlocal has_begun, is_copied
+            has_begun = True
+            copy()
+            is_copied = True
+            module.write_constants(spare, handle)
+
+        try:
+            with values_file(f"{runtime_digest('cpu')} {self._key} {key}", write) as handle:
+                module.map_constants(spare, handle, list(names))
+        except (OSError, AitError) as error:
+            if has_begun and not is_copied:  # an error of the values
+                raise
+            if not is_copied:
+                copy()
+            callers.warn(f"the weights of model {self._library.name} are in memory of this process alone: {error}")
 
     def swap_constants(self) -> None:
         """Exchange the two sets of constants: runs that begin after the call read the set from the double buffer.

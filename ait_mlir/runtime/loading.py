@@ -23,6 +23,7 @@ from ait_mlir.lowering.toolchain import TargetKind, nvidia_wheel
 
 _lock = ForkLock()
 _loaded: dict[str, Any] = {}
+_digests: dict[str, str] = {}
 
 
 def runtime_library(kind: TargetKind) -> Any:
@@ -46,8 +47,14 @@ def runtime_library(kind: TargetKind) -> Any:
                 module = cast(Any, tvm_ffi).load_module(str(path))
             for name, places in candidates.items():
                 module.configure(name, places)
-            _loaded[kind] = module
+            _loaded[kind], _digests[kind] = module, path.stem
         return _loaded[kind]
+
+
+def runtime_digest(kind: TargetKind) -> str:
+    """A digest of the runtime library of a device: what it stores in memory may differ from that of another one."""
+    runtime_library(kind)
+    return _digests[kind]
 
 
 def openblas_candidates() -> list[str]:

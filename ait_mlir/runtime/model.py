@@ -53,7 +53,9 @@ class Model:
     refuses tensors on others. `AITData` and memory that the model allocates are on `device`, by default the first one.
 
     Models of one file share the constants on a device, if `share_constants` is left True and the weights are verified;
-    a model whose constants are set gets a copy of its own. The constants are freed with the last model.
+    a model whose constants are set gets a copy of its own. The constants are freed with the last model. With
+    `map_constants`, a model for the CPU also shares them with the other processes of this user on the machine: the
+    first one writes a file in the cache, which all map. A warning tells that this cannot be done.
 
     A model can be pickled: by the path of its artifact, or, with `pickle_by="bytes"`, with the content of the file,
     for processes that do not see it. The copy is loaded with the constants of the artifact and the same arguments. A
@@ -76,6 +78,7 @@ class Model:
         device: int | None = None,
         verify_weights: bool = True,
         share_constants: bool = True,
+        map_constants: bool = False,
         pickle_by: Literal["path", "bytes"] = "path",
     ) -> None:
         if allocator_kind is not None and not isinstance(allocator_kind, AITemplateAllocatorKind):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -91,15 +94,16 @@ class Model:
             raise ArtifactError(f"{path} is for target '{manifest.target}', which this ait_mlir does not know")
         is_framework = allocator_kind is AITemplateAllocatorKind.FRAMEWORK
         is_shared = share_constants and verify_weights
+        maps = map_constants and is_shared and manifest.target == "cpu"
         if manifest.ranks == 1:
-            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared)
+            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared, maps)
             return
         loaded = replace(loaded, rank=rank_among(manifest.ranks, loaded.digest))
         with together(manifest.ranks, loaded.digest):
             if manifest.target != "cpu":
                 device = own_device() if device is None else device
                 connect_library(manifest.target)
-            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared)
+            self._open(loaded, manifest.target, num_runtimes, device, is_framework, is_shared, maps)
 
     def _open(
         self,
@@ -109,13 +113,17 @@ class Model:
         device: int | None,
         is_framework: bool,
         is_shared: bool,
+        maps: bool,
     ) -> None:
         """Load code and constants of a rank."""
         manifest = loaded.manifest
         artifact.check_machine(manifest, lambda: detect_cuda_arch(device or 0))
         self.rank = loaded.rank
-        if is_shared and runtime_library(target).has_constants(
-            "cpu" if target == "cpu" else f"{target}:{device or 0}", loaded.constants_key
+        if maps or (
+            is_shared
+            and runtime_library(target).has_constants(
+                "cpu" if target == "cpu" else f"{target}:{device or 0}", loaded.constants_key
+            )
         ):
             loaded.check_constants()
         else:
@@ -123,7 +131,7 @@ class Model:
         libraries = loaded.kernel_library_files()
         opened = OpenedLibrary(loaded.extract_library(), target, num_runtimes, device, libraries, is_framework)
         self._set_parts(opened, manifest, loaded.ir_text)
-        self._constants.load(loaded, is_shared)
+        self._constants.load(loaded, is_shared, maps)
 
     def _set_parts(self, library: OpenedLibrary, manifest: Manifest | None, ir_text: str) -> None:
         self.manifest = manifest
@@ -332,6 +340,7 @@ class Model:
     set_many_double_buffer_constants = _of(
         lambda self: self._constants, ModelConstants.set_many_double_buffer_constants
     )
+    map_double_buffer_constants = _of(lambda self: self._constants, ModelConstants.map_double_buffer_constants)
     swap_constants = _of(lambda self: self._constants, ModelConstants.swap_constants)
     fold_constants = _of(lambda self: self._constants, ModelConstants.fold_constants)
     infer_output_shapes = _of(lambda self: self._runner, Runner.infer_output_shapes)

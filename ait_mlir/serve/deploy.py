@@ -24,6 +24,7 @@ def deployment(
     max_batch_size: int | None = None,
     batch_wait_timeout_s: float = 0.0,
     num_runtimes: int = 1,
+    map_weights: bool = True,
     ray_actor_options: dict[str, Any] | None = None,
     **options: Any,
 ) -> Any:
@@ -35,8 +36,9 @@ def deployment(
 
     The artifact is at the same path on each node. `weights` is a safetensors file with values of constants, instead of
     those in the artifact. `serve.run` with the same artifact and options, and other `weights`, changes them in the
-    replicas that run. `name` is the deployment's, by default the model's. Without `num_gpus` in `ray_actor_options`, a
-    replica of a model for GPUs takes one. Further options are those of `serve.deployment`, such as `num_replicas`.
+    replicas that run. With `map_weights`, the replicas of a node have the weights in memory once, on a CPU. `name` is
+    the deployment's, by default the model's. Without `num_gpus` in `ray_actor_options`, a replica of a model for GPUs
+    takes one. Further options are those of `serve.deployment`, such as `num_replicas`.
 
     Raises `ArtifactError` for a damaged file, `InputError` for a dim that cannot be a batch dim, for a model of several
     ranks and for weights of other shapes or dtypes than those in the artifact, `ToolchainError` without Ray.
@@ -55,7 +57,7 @@ def deployment(
     actor = dict(ray_actor_options or {})
     if manifest.target != "cpu":
         actor.setdefault("num_gpus", 1)
-    arguments = (str(path), batch, max_batch_size, float(batch_wait_timeout_s), num_runtimes)
+    arguments = (str(path), batch, max_batch_size, float(batch_wait_timeout_s), num_runtimes, map_weights)
 
     from ait_mlir.serve.ray_library import serve  # Ray is loaded by who deploys
     from ait_mlir.serve.replica import Replica

@@ -24,14 +24,20 @@ class Replica:
     """Answers requests to the model of an artifact, over HTTP and by handles of Ray Serve."""
 
     def __init__(
-        self, artifact: str, batch: str | bool, max_rows: int | None, wait_seconds: float, num_runtimes: int
+        self,
+        artifact: str,
+        batch: str | bool,
+        max_rows: int | None,
+        wait_seconds: float,
+        num_runtimes: int,
+        map_weights: bool,
     ) -> None:
         self._requests = metrics.Counter(
             "ait_requests", description="Requests by their outcome: ok, refused, failed.", tag_keys=("outcome",)
         )
         self._rows = metrics.Histogram("ait_batch_rows", description="Rows of a run.", boundaries=_ROWS)
         self._seconds = metrics.Histogram("ait_run_seconds", description="Seconds of a run.", boundaries=_SECONDS)
-        self._server = Server(artifact, batch, max_rows, num_runtimes, self._on_run)
+        self._server = Server(artifact, batch, max_rows, num_runtimes, self._on_run, map_weights)
         self._wait_seconds = wait_seconds
         self._batched: Any = None
 

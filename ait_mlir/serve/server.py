@@ -48,7 +48,8 @@ class Server:
     each run: its rows and its seconds.
 
     A batch dim that was found by the shapes, but whose rows influence each other in runs with random inputs, is not
-    used; one that was named is an `InputError` then. Other errors are those of `Model`.
+    used; one that was named is an `InputError` then. With `map_weights`, the servers of a machine share weights on a
+    CPU. Other errors are those of `Model`.
     """
 
     def __init__(
@@ -58,13 +59,15 @@ class Server:
         max_rows: int | None = None,
         num_runtimes: int = 1,
         on_run: Callable[[int, float], None] = lambda rows, seconds: None,
+        map_weights: bool = False,
     ) -> None:
         self.path = path
         self.weights: str | None = None
         """The file of the weights; None for those of the artifact."""
         self.unused_dim = ""
         """Why requests are not joined along the dim that the shapes allow, or ""."""
-        self._model = Model(path, num_runtimes)
+        self._maps = map_weights
+        self._model = Model(path, num_runtimes, map_constants=map_weights)
         self.manifest = cast(Manifest, self._model.manifest)
         self._dtypes = {tensor.name: numpy_dtype(tensor.dtype) for tensor in self.manifest.outputs}
         self._wanted = batch
@@ -170,7 +173,12 @@ class Server:
 
     def _set_weights(self, weights: str | None) -> None:
         if weights is None:
-            self._model = Model(self.path, self._model.num_runtimes)  # the old one is freed after its last run
+            # the old one is freed after its last run
+            self._model = Model(self.path, self._model.num_runtimes, map_constants=self._maps)
+        elif self._maps:
+            digest = _digest(weights)
+            self._model.map_double_buffer_constants(digest, partial(self._complete, weights, digest))
+            self._model.swap_constants()
         elif self._has_weights:
             self._model.set_many_double_buffer_constants(self._complete(weights))
             self._model.swap_constants()
@@ -180,9 +188,12 @@ class Server:
         if not self._has_weights:
             self._check_weights()
 
-    def _complete(self, path: str) -> dict[str, Any]:
-        """The values of all constants: those of a file, and for the others those of the artifact."""
+    def _complete(self, path: str, digest: str = "") -> dict[str, Any]:
+        """The values of all constants: those of a file, and for the others those of the artifact. With `digest`, raises
+        `InputError` for a file with another one."""
         given = read_weights(path)
+        if digest and _digest(path) != digest:
+            raise InputError(f"the weights {path} were written while they were read: give new weights a new path")
         names = self._model.get_constant_names(False)
         if unknown := sorted(given.keys() - set(names)):
             raise InputError(f"{path} has '{unknown[0]}', which model {self._model.name} does not have")
@@ -255,6 +266,18 @@ def read_weights(path: str) -> dict[str, Array]:
         raise InputError(f"the weights {path} cannot be read: {error.strerror}") from None
     except ArtifactError as error:
         raise InputError(str(error)) from None
+
+
+def _digest(path: str) -> str:
+    """The BLAKE3 of a file of weights. Raises `InputError`."""
+    digest = artifact.parallel_blake3()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 24):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"the weights {path} cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
 
 
 def _size(requests: Sequence[Request]) -> int:

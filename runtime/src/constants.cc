@@ -1,6 +1,13 @@
 #include "constants.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -111,7 +118,7 @@ void Constants::own_current() {
   SharedSets& shared = SharedSets::all();
   {
     const std::lock_guard<ProcessMutex> lock(shared.mutex);
-    if (current_->sharers <= 1) {
+    if (current_->sharers <= 1 && !current_->is_mapped) {
       shared.leave(*current_);
       return;
     }
@@ -163,16 +170,65 @@ std::vector<std::string> Constants::missing(bool spare) const {
 }
 
 ConstantSet& Constants::spare() {
+  std::shared_ptr<ConstantSet> prepared;  // values that were mapped for the next swap
   if (spare_ != nullptr) {
     SharedSets& shared = SharedSets::all();
     const std::lock_guard<ProcessMutex> lock(shared.mutex);
     const bool is_shared = spare_->sharers > 1;
     shared.leave(*spare_);
     if (spare_->is_recorded) kept_.push_back(spare_);
-    if (is_shared || spare_->is_recorded) spare_.reset();
+    if (spare_->is_mapped && is_prepared_) prepared = spare_;
+    if (is_shared || spare_->is_recorded || spare_->is_mapped) spare_.reset();
   }
   if (spare_ == nullptr) spare_ = made("the second set of constants");
+  if (prepared != nullptr) {
+    device_.copy(spare_->blob.data(), prepared->blob.data(), prepared->blob.bytes());
+    spare_->is_set = prepared->is_set;
+  }
   return *spare_;
+}
+
+void Constants::write(bool spare, int file) const {
+  const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> writer(writers_);
+  const ConstantSet& set = spare && is_prepared_ ? *spare_ : *current_;
+  if (set.has_bound) fail(ErrorKind::kInput, "a constant is read from memory of the caller's, which no file can hold");
+  const auto* const data = static_cast<const char*>(set.blob.data());
+  for (size_t done = 0; done < set.blob.bytes();) {
+    const ssize_t count = pwrite(file, data + done, set.blob.bytes() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail(ErrorKind::kRun, "the values of constants cannot be written: ", count < 0 ? std::strerror(errno) : "the file takes no bytes");
+    done += static_cast<size_t>(count);
+  }
+}
+
+void Constants::map(bool spare, int file, const std::vector<std::string>& names) {
+  if (device_.dl().device_type != kDLCPU) fail(ErrorKind::kInput, "a file of constants cannot be mapped on ", device_.name());
+  const auto bytes = static_cast<size_t>(table_.constants_bytes);
+  struct stat state {};
+  if (fstat(file, &state) != 0 || static_cast<size_t>(state.st_size) < bytes || bytes == 0) {
+    fail(ErrorKind::kInput, "the file of constants has ", state.st_size, " bytes, expected ", bytes, ", at least 1");
+  }
+  auto set = std::make_shared<ConstantSet>(owned_device_, static_cast<size_t>(table_.num_constants), memory_);
+  for (const std::string& name : names) set->is_set[static_cast<size_t>(index_of(name))] = true;
+  const int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  void* const data = own < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ, MAP_SHARED, own, 0);
+  if (data == MAP_FAILED) {
+    const int problem = errno;
+    if (own >= 0) close(own);
+    fail(ErrorKind::kMemory, "out of memory: mapping the constants of the model needs ", bytes, " bytes of addresses: ", std::strerror(problem));
+  }
+  set->blob.take(std::shared_ptr<void>(data, [bytes, own](void* place) { munmap(place, bytes), close(own); }), bytes);
+  set->is_mapped = true;
+  const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> writer(writers_);
+  const std::lock_guard<std::mutex> gate(gate_);
+  SharedSets& shared = SharedSets::all();
+  const std::lock_guard<ProcessMutex> lock(shared.mutex);
+  std::shared_ptr<ConstantSet>& to = spare ? spare_ : current_;
+  if (to != nullptr) shared.leave(*to);  // runs under way keep it
+  to = std::move(set);
+  is_prepared_ = is_prepared_ || spare;
 }
 
 void Constants::set(const std::vector<std::string>& names, const Tensors& values, const SetOptions& options) {

@@ -27,6 +27,7 @@ struct ConstantSet {
   std::vector<const void*> bound;  ///< memory of the caller's that a constant is read from; null: the blob
   std::vector<bool> is_set;
   bool has_bound = false;
+  bool is_mapped = false;  ///< the blob is a file that other processes map, too: nobody writes it
   std::atomic<bool> is_recorded{false};  ///< a graph of the caller's reads it
   std::shared_mutex mutex;
   std::string key;  ///< under which other models find it; empty: it belongs to one model
@@ -77,6 +78,13 @@ class Constants {
   static bool is_published(const std::string& device, const std::string& key);
   /// @brief Lets models that adopt `key` read these values. Who changes them later gets a copy of its own. For a model that has not run.
   void publish(const std::string& key);
+
+  /// @brief Writes the values of the set that runs read, or of the spare one, to an open file, from its start.
+  void write(bool spare, int file) const;
+  /// @brief Takes the values of a file that `write` wrote for the same library, in memory that all processes that do so share: for the
+  /// constants of these names; the others have no value. Runs read them from now on, or with `spare` after `swap`. Who sets a constant later
+  /// gets a copy. An open description of the file stays open as long as the memory. On a CPU alone.
+  void map(bool spare, int file, const std::vector<std::string>& names);
 
   /// @brief Names of the constants without a value, in the set that runs read or in the spare one.
   std::vector<std::string> missing(bool spare) const;

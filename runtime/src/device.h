@@ -178,6 +178,15 @@ class DeviceBuffer {
     device_.buffer_bytes += static_cast<int64_t>(bytes);
   }
 
+  /// Takes memory of another owner, 256-byte aligned, which goes back with the last reference.
+  void take(std::shared_ptr<void> memory, size_t bytes) noexcept {
+    reset();
+    lent_ = std::move(memory);
+    data_ = lent_.get();
+    bytes_ = bytes;
+    device_.buffer_bytes += static_cast<int64_t>(bytes);
+  }
+
   void reset() noexcept {
     if (data_ != nullptr && lent_ == nullptr) device_.release(data_);
     lent_.reset();

@@ -68,6 +68,18 @@ void DeviceModels::publish_constants(const std::string& key) {
   first_->constants().publish(key);
 }
 
+void DeviceModels::write_constants(bool spare, int file) {
+  const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  first_->constants().write(spare, file);
+}
+
+void DeviceModels::map_constants(bool spare, int file, const std::vector<std::string>& names) {
+  const ForkGuard::Use use(fork_guard_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  first_->constants().map(spare, file, names);
+}
+
 void DeviceModels::state_was_set(uintptr_t begin, size_t bytes) {
   const ForkGuard::Use use(fork_guard_);
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -36,6 +36,8 @@ class DeviceModels {
   void swap_constants();
   bool adopt_constants(const std::string& key);
   void publish_constants(const std::string& key);
+  void write_constants(bool spare, int file);
+  void map_constants(bool spare, int file, const std::vector<std::string>& names);
 
   void state_was_set(uintptr_t begin, size_t bytes);
   void sync(void* stream);

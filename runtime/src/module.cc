@@ -105,6 +105,14 @@ class ModelModule : public ffi::ModuleObj {
     if (name == "publish_constants") {
       return ffi::Function::FromTyped([models](const ffi::String& key) { guarded([&] { models->publish_constants(std::string(key)); }); });
     }
+    if (name == "write_constants") {
+      return ffi::Function::FromTyped([models](bool spare, int file) { guarded([&] { models->write_constants(spare, file); }); });
+    }
+    if (name == "map_constants") {
+      return ffi::Function::FromTyped([models](bool spare, int file, const ffi::Array<ffi::String>& names) {
+        guarded([&] { models->map_constants(spare, file, to_strings(names)); });
+      });
+    }
     if (name == "devices") return ffi::Function::FromTyped([models] { return guarded([&] { return to_shape(models->devices()); }); });
     if (name == "describe") return ffi::Function::FromTyped([model] { return ffi::String(model->describe()); });
     if (name == "input_shapes") return shapes_function(model, &Shapes::inputs);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gc
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,6 +36,23 @@ def test_a_warning_can_be_an_error():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="text"):
             warn("text")
+
+
+def test_a_warning_keeps_nothing_of_who_warns():
+    class Held:
+        pass
+
+    def warns() -> weakref.ref[Held]:
+        held = Held()
+        with pytest.warns(UserWarning):
+            warn("text")
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert warns()() is None
+    finally:
+        gc.enable()
 
 
 def test_the_package_warns_in_this_way():

@@ -287,11 +287,12 @@ def test_requests_that_were_cancelled_do_not_run(net: str) -> None:
     assert [found["z"].shape for found in asyncio.run(cancel_the_second())] == [(1, 4), (2, 4)] and seen == [1, 2]
 
 
-def test_weights_are_those_of_the_file_and_else_of_the_artifact(net: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("maps", [False, True])
+def test_weights_are_those_of_the_file_and_else_of_the_artifact(maps: bool, net: str, tmp_path: Path) -> None:
     def z(server: Server) -> Any:
         return answers(server, inputs(1, 1))[0]["z"]
 
-    server = Server(net)
+    server = Server(net, map_weights=maps)
     for name, values in (("w", {"w": 2 * W}), ("both", {"w": 3 * W, "t": T}), ("wrong", {"w": W[:3]}), ("other", {"q": W})):
         save_file(values, tmp_path / name)
     (tmp_path / "damaged").write_bytes(b"damaged")
@@ -307,8 +308,9 @@ def test_weights_are_those_of_the_file_and_else_of_the_artifact(net: str, tmp_pa
     assert np.allclose(z(server), expected(inputs(1, 1)))
 
 
-def test_a_model_without_weights_waits_for_them(tmp_path: Path) -> None:
-    server = Server(compiled(tmp_path, TEXT))
+@pytest.mark.parametrize("maps", [False, True])
+def test_a_model_without_weights_waits_for_them(maps: bool, tmp_path: Path) -> None:
+    server = Server(compiled(tmp_path, TEXT), map_weights=maps)
     with pytest.raises(InputError, match="constant 'w' of model net has no value: deploy it with a file of weights"):
         asyncio.run(server.check_health())
     save_file({"w": W}, tmp_path / "w")
@@ -318,6 +320,26 @@ def test_a_model_without_weights_waits_for_them(tmp_path: Path) -> None:
     asyncio.run(server.set_weights(str(tmp_path / "both")))
     asyncio.run(server.check_health())
     assert np.allclose(answers(server, inputs(2, 1))[0]["z"], expected(inputs(2, 1)))
+
+
+def test_two_servers_share_changed_weights(net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one reads no values from the file."""
+    save_file({"w": 7 * W}, tmp_path / "w")
+    servers = [Server(net, map_weights=True) for _ in range(2)]
+    asyncio.run(servers[0].set_weights(str(tmp_path / "w")))
+    monkeypatch.setattr("ait_mlir.serve.server.read_weights", None)
+    asyncio.run(servers[1].set_weights(str(tmp_path / "w")))
+    for server in servers:
+        assert np.allclose(answers(server, inputs(1, 1))[0]["z"], expected(inputs(1, 1), 7 * W))
+
+
+def test_weights_that_are_written_while_they_are_read(net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_file({"w": 5 * W}, tmp_path / "w")
+    server, digests = Server(net, map_weights=True), iter(("one", "another"))
+    monkeypatch.setattr("ait_mlir.serve.server._digest", lambda path: next(digests))
+    with pytest.raises(InputError, match="were written while they were read: give new weights a new path"):
+        asyncio.run(server.set_weights(str(tmp_path / "w")))
+    assert np.allclose(answers(server, inputs(1, 1))[0]["z"], expected(inputs(1, 1)))
 
 
 def test_state_is_a_copy_of_the_request(tmp_path: Path) -> None:

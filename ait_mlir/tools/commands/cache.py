@@ -25,6 +25,7 @@ _PARTS = {
     "patterns": "the ops that patterns match",
     "plans": "planned models: IR and C++",
     "models": "libraries taken out of artifacts",
+    "weights": "weights that processes map together",
     "prefix": "the library for C and C++ programs",
     "tmp": "builds that are under way, or were killed",
 }
