@@ -44,6 +44,19 @@ def test_sums_of_long_rows_have_the_bits_of_one_place_after_the_other(kind: Kind
     assert all("scatter_wide_rows_kernel" in name for name in library.executed) and library.executed
 
 
+def test_tags_of_long_rows_begin_anew(tmp_path: Path) -> None:
+    """Places that all name two elements with one tag take 262 rounds a step; the number of a round has 20 bits."""
+    case = added_along("f32", 64, 8200)
+    library = EmulatedLibrary([case], tmp_path, "cuda")
+    rng = np.random.default_rng(7)
+    x, v = (rng.normal(size=(64, n)).astype(np.float32) for n in (8200, 14_000))
+    i = np.full((64, 14_000), 10_000)  # outside
+    i[:2] = np.where(rng.integers(0, 2, (2, 14_000)) == 0, 3, 8195)
+    (got,) = library.run(case, {"s": 14_000}, [x, v, i])
+    np.testing.assert_array_equal(got, in_order(x, v, i, True))
+    assert all("scatter_wide_rows_kernel" in name for name in library.executed) and library.executed
+
+
 @pytest.mark.parametrize("kind", tiers.params(KINDS, ["cuda"]))
 def test_places_are_ordered_at_the_borders_of_blocks_and_clusters(kind: Kind, tmp_path: Path) -> None:
     orders = {size: places_ordered(size) for size in ORDERED_SIZES}

@@ -22,7 +22,9 @@ inline constexpr int kWideRowThreads = 512, kWideRowEach = 8, kWideRowStep = kWi
 inline constexpr int kWideRowBits = 12;    ///< of the number of a place in a step
 inline constexpr int kWideRowTags = 8192;  ///< elements may share a tag, which costs time only
 inline constexpr int kWideRowRounds = 6;   ///< before the places of a warp are combined together
+inline constexpr uint32_t kWideRowLast = 512;   ///< rounds after which the tags begin anew
 static_assert(kWideRowStep == 1 << kWideRowBits, "a tag has the number of a place and that of a round");
+static_assert(kWideRowLast + kWideRowRounds + kWideRowStep < 1u << (32 - kWideRowBits), "a step may need a round for each place");
 
 /// @brief How rows are cut: each into `ranges` of at most `elements`.
 struct WideRowsPlan {
@@ -82,6 +84,14 @@ struct WideRow {
     for (int u = 0; u < kEach; ++u) {
       if (begin + number(u) < plan.places) space.ids_at(starts, begin + number(u), ids[u]);
     }
+  }
+
+  /// @brief Clears the tags if their rounds have become many. All threads call, between two steps.
+  __device__ __forceinline__ void begin_anew() {
+    if (round < kWideRowLast) return;
+    for (int t = threadIdx.x; t < kWideRowTags; t += kWideRowThreads) tags[t] = 0;
+    round = 0;
+    __syncthreads();
   }
 
   /// @brief One round of the places of the mask `open`; returns those that won. All threads call.
@@ -188,6 +198,7 @@ __global__ void __launch_bounds__(kWideRowThreads, 2) scatter_wide_rows_kernel(S
       if (open >> u & 1) values[u] = space.values[row.dense + space.dense_of_place(begin + Row::number(u))];
     }
     if (plan.places - begin > kWideRowStep) row.request(begin + kWideRowStep);
+    row.begin_anew();
     row.combine(named, values, open);
   }
   if (plan.wide) {
