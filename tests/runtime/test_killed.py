@@ -109,6 +109,7 @@ def test_a_compile_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def fresh(name: str) -> Path:
         monkeypatch.setenv("AIT_CACHE_DIR", str(tmp_path / name))
+        (tmp_path / name).mkdir(0o700)
         return tmp_path / name / "tiny.ait"
 
     counted = fresh("counted")
