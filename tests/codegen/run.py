@@ -1,10 +1,11 @@
 """Compile the generated CUDA and HIP sources of a corpus of models: `python -m tests.codegen.run [--full] [cuda|rocm ...]`.
 
-Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op.
+Without `--full` this is the sample of the tests: each form of each op in one element type, each element type of each op,
+and nvcc optimizes less.
 
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
 once with the kernels that selection prefers and once with the native ones. Of the second architecture of CUDA the sample compiles
-the sources that differ from those of the first, and those whose headers ask for the architecture. The sources are deduplicated by content, joined a few to
+the sources that differ from those of the first, and those whose headers ask for the architecture, without their code for the host. The sources are deduplicated by content, joined a few to
 a unit as a library joins them, and remembered by everything that goes into them, so that a second run compiles what has changed. The
 headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was skipped is said.
 HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
@@ -21,8 +22,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ait_mlir.dialects.ait.data import GraphOp
@@ -35,7 +37,7 @@ from ait_mlir.ir.source import SourceError
 from ait_mlir.lowering.build import build_runtime, headers_of
 from ait_mlir.lowering.candidates import Candidate
 from ait_mlir.lowering.choices import Choice
-from ait_mlir.lowering.joining import MOST, joined_cost
+from ait_mlir.lowering.joining import joined_cost
 from ait_mlir.lowering.kernels import Target, kernels_for
 from ait_mlir.lowering.module_target import make_target
 from ait_mlir.lowering.target import TargetKind
@@ -49,6 +51,8 @@ ROOT = Path(__file__).parents[2]
 TARGETS: tuple[tuple[TargetKind, str], ...] = (("cuda", "sm_90a"), ("cuda", "sm_80"), ("rocm", "gfx90a"))
 SUFFIX = {"cuda": ".cu", "rocm": ".hip"}
 ASKS_ARCH = re.compile(r"\b(AIT_SM|__CUDA_ARCH\w*|kHasClusters)\b")
+TOGETHER = 24
+"""The sources of a unit. A library joins fewer, so that the compilers that build it at once have equal shares."""
 IN_ALL = ("ait/gpu/gpu.h", "ait/scalar_math.h", "ait/gpu/spread.h")
 """Headers that ask for the architecture, and that each source has: those that are compiled for each architecture, too."""
 
@@ -74,30 +78,40 @@ def pin_native(graph: GraphOp, target: Target) -> None:
                 op.attributes["kernel"] = Choice((candidate,)).attr()
 
 
-def generate(kind: str, arch: str, full: bool) -> tuple[dict[str, str], list[str], int]:
-    """Sources and their headers by name, the errors of sources that could not be generated, and the number of files before
-    deduplication.
-    """
+def files_of(kind: TargetKind, arch: str, named: tuple[str, str]) -> tuple[list[dict[str, str]], list[str]]:
+    """The files of a model, by name: with the kernels that selection prefers, and with the native ones; and the errors."""
+    name, text = named
     target = make_target(kind, arch)
+    found: list[dict[str, str]] = []
+    failures: list[str] = []
+    for native in (False, True):
+        try:
+            module = parse_text(context(), text)
+            run_to_phase(module, "fused", CompileOptions(kind, arch))
+            for op in list(module.ops):
+                if native and isinstance(op, GraphOp):
+                    pin_native(op, target)
+            run_to_phase(module, "planned", CompileOptions(kind, arch, start="fused"))
+            found.append(dict(emit(module).files))
+        except (AitError, PassError, SourceError, ValueError) as error:
+            what = str(error).splitlines()[0]
+            failures.append(f"{name}{' (native)' if native else ''}: {what}")
+    return found, failures
+
+
+def generate(kind: TargetKind, arch: str, full: bool, jobs: int) -> tuple[dict[str, str], list[str], int]:
+    """Sources and their headers by name, the errors of sources that could not be generated, and the number of files before
+    deduplication; the models are shared by `jobs` processes.
+    """
     sources: dict[str, str] = {}
     headers: dict[str, str] = {}
     failures: list[str] = []
     total = 0
-    for name, text in models(full, target):
-        for native in (False, True):
-            try:
-                module = parse_text(context(), text)
-                run_to_phase(module, "fused", CompileOptions(kind, arch))
-                for op in list(module.ops):
-                    if native and isinstance(op, GraphOp):
-                        pin_native(op, target)
-                run_to_phase(module, "planned", CompileOptions(kind, arch, start="fused"))
-                files = emit(module).files
-            except (AitError, PassError, SourceError, ValueError) as error:
-                what = str(error).splitlines()[0]
-                failures.append(f"{name}{' (native)' if native else ''}: {what}")
-                continue
-            for file, content in files.items():
+    with ProcessPoolExecutor(jobs) as pool:
+        named = list(models(full, make_target(kind, arch)))
+        for found, errors in pool.map(partial(files_of, kind, arch), named, chunksize=8):
+            failures += errors
+            for file, content in (item for files in found for item in files.items()):
                 if file.endswith(SUFFIX[kind]):
                     total += 1
                     sources.setdefault(hashlib.sha256(content.encode()).hexdigest(), content)
@@ -119,8 +133,22 @@ def compiled_before(sources: dict[str, str], earlier: dict[str, str]) -> set[str
     return {name for name in same if not name.endswith(".h") and is_alike(sources[name])}
 
 
-def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit]:
-    flags = (*tools.compile_flags, REMARKS) if kind == "rocm" else tools.compile_flags
+def knows(tools: Toolchain, option: str) -> bool:
+    """Whether the compiler's help names an option."""
+    return option in subprocess.run([str(tools.compiler), "--help"], capture_output=True, text=True, check=False).stdout
+
+
+def flags_of(kind: TargetKind, tools: Toolchain, full: bool, again: bool) -> tuple[str, ...]:
+    """The flags of a target's sources. The sample is compiled by nvcc in two thirds of the time, with fewer optimizations, and for
+    a second architecture without the code of the host, which is that of the first one.
+    """
+    if kind == "rocm":
+        return *tools.compile_flags, REMARKS, "-c"
+    quick = () if full or not knows(tools, "--Ofast-compile") else ("--Ofast-compile=max",)
+    return *tools.compile_flags, *quick, "-cubin" if again and not full else "-c"
+
+
+def units(sources: dict[str, str], tools: Toolchain, flags: tuple[str, ...]) -> Iterator[Unit]:
     headers = hashlib.sha256()
     for path in sorted((cpp_root() / "include").rglob("*")):
         if path.is_file():
@@ -129,7 +157,7 @@ def units(sources: dict[str, str], kind: str, tools: Toolchain) -> Iterator[Unit
     # sources that include the same headers share a unit: each header's cost once
     names = sorted(sources.keys() - own.keys(), key=lambda n: ([line for line in sources[n].splitlines() if "#include" in line], n))
     together = [name for name in names if joined_cost(f"k_{name}", sources[name], ())]
-    parts = [tuple(together[i : i + MOST]) for i in range(0, len(together), MOST)]
+    parts = [tuple(together[i : i + TOGETHER]) for i in range(0, len(together), TOGETHER)]
     parts += [(name,) for name in names if name not in together]
     for part in parts:
         text = "".join(f'#line 1 "{name}"\n{sources[name]}' for name in part)
@@ -150,7 +178,7 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[s
         source.write_text(unit.text)
         for name, text in unit.headers.items():
             (Path(folder) / name).write_text(text)
-        command = [str(tools.compiler), *unit.flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
+        command = [str(tools.compiler), *unit.flags, str(source), "-o", str(source.with_suffix(".o"))]
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, **dict(tools.environment)}
         )
@@ -162,14 +190,14 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[s
 
 
 def check(
-    kind: str, arch: str, jobs: int, keep: Path | None, full: bool, earlier: dict[str, dict[str, str]] | None = None
+    kind: TargetKind, arch: str, jobs: int, keep: Path | None, full: bool, earlier: dict[str, dict[str, str]] | None = None
 ) -> bool:
     """Generate and compile everything for one target; whether all of it compiled.
 
     `earlier` has the sources of earlier architectures by kind, and gets those of this one.
     """
     begin = time.monotonic()
-    sources, failures, total = generate(kind, arch, full)
+    sources, failures, total = generate(kind, arch, full, jobs)
     label = f"{kind} {arch}"
     for failure in failures:
         print(f"{label}: not generated: {failure}")
@@ -180,10 +208,11 @@ def check(
             (folder / name).write_text(text)
     count = f"{total} sources, {sum(name.endswith(SUFFIX[kind]) for name in sources)} different"
     try:
-        tools = toolchain(kind, arch)  # pyright: ignore
+        tools = toolchain(kind, arch)
     except ToolchainError as error:
         print(f"{label}: {count}; SKIPPED, none of them compiled: {error}")
         return not failures
+    again = earlier is not None and kind in earlier
     if not full and earlier is not None:
         before = compiled_before(sources, earlier.get(kind, {}))
         earlier[kind] = earlier.get(kind, {}) | sources
@@ -191,7 +220,7 @@ def check(
         count += f", {len(before)} of them compiled for an earlier architecture alone" if before else ""
     done = ROOT / "build" / "codegen"
     done.mkdir(parents=True, exist_ok=True)
-    work = list(units(sources, kind, tools))
+    work = sorted(units(sources, tools, flags_of(kind, tools, full, again)), key=lambda unit: -len(unit.text))
     errors = 0
     scratch: dict[str, int] = {}
     with ThreadPoolExecutor(jobs) as pool:
@@ -223,7 +252,7 @@ def check_headers(kind: TargetKind, arch: str) -> bool:
     names = sorted(str(path.relative_to(root)) for path in (root / "ait" / "kernels" / "gpu").rglob("*.cuh"))
     text = "".join(f'#include "{name}"\n' for name in names)
     with tempfile.TemporaryDirectory(prefix="ait_codegen_") as done:
-        unit = Unit(tuple(names), text, {}, tools.compile_flags, "headers")
+        unit = Unit(tuple(names), text, {}, (*tools.compile_flags, "-c"), "headers")
         problem, _ = compile_unit(unit, kind, tools, Path(done))
     print(f"{kind} {arch}: the {len(names)} headers of kernels {'stand in one unit' if problem is None else f'clash: {problem}'}")
     return problem is None

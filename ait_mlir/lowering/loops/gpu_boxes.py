@@ -29,18 +29,22 @@ MOST_IDLE = 0.2
 class Walk:
     """How the threads of a block walk through a box. Each keeps its index along the `inner` axes, of which there are
     `inside` places. `group` threads have the same index along these, and walk along the `outer` axes in `rounds` rounds
-    of `steps` steps, which all threads take together.
+    of `steps` steps, which all threads take together. At each step a thread has `pieces` neighbours `along` an axis.
     """
 
+    along: Axis
+    lane: Axis | None
+    """The axis `along` which a thread has neighbours, if it stands for several axes."""
+    pieces: int
     group: int
     inside: int
     steps: int
     inner: list[tuple[Axis, str]]
     """Axes with the C++ of their place in the box."""
     outer: list[tuple[Axis, str]]
-    """The same, of the step `STEP` of the round `ROUND`."""
+    """The same, of the step `{step}` of the round `{round}`."""
     check: str = ""
-    """The condition that a step has a place, if it need not have one."""
+    """The condition that the step `{step}` has a place, if it need not have one."""
     rounds: int = 1
 
     @property
@@ -115,7 +119,8 @@ class BoxThreads(Maps):
         group, inner, outer = BLOCK // inside, order[:held], order[held:]
         if not outer or math.prod(lengths) <= BLOCK:
             group, inside, held, inner, outer = 1, math.prod(lengths), len(order), order, []
-        found = Walk(group, inside, 1, list(zip(inner, split_up("threadIdx.x", lengths[:held], True), strict=True)), [])
+        starts = split_up("threadIdx.x", lengths[:held], True)
+        found = Walk(axes[-1], lane, pieces, group, inside, 1, list(zip(inner, starts, strict=True)), [])
         if outer:
             lengths = lengths[held:]
             turns = math.ceil(lengths[0] / group)
@@ -128,36 +133,32 @@ class BoxThreads(Maps):
                 if found.steps < FEWEST_STEPS:
                     found.steps, unrolled = turns * math.prod(lengths[1:]), len(lengths)
                 found.rounds = math.prod(lengths[unrolled:])
-                rest = "STEP" if turns == 1 else f"STEP / {turns}"
-                turn = "STEP" if unrolled == 1 else f"STEP % {turns}"
+                rest = "{step}" if turns == 1 else f"{{step}} / {turns}"
+                turn = "{step}" if unrolled == 1 else f"{{step}} % {turns}"
                 first = along if turns == 1 else f"{along} + {turn} * {group}"
                 texts = [first, *split_up(rest, lengths[1:unrolled], False)]
-                texts += split_up("ROUND", lengths[unrolled:], False)
+                texts += split_up("{round}", lengths[unrolled:], False)
                 found.check = f"{first} < {lengths[0]}" if turns * group > lengths[0] else ""
             else:
                 places = math.prod(lengths)
                 found.steps = math.ceil(places / group)
-                texts = split_up(f"({along} + STEP * {group})", lengths, False)
-                found.check = f"{along} + STEP * {group} < {places}" if places % group else ""
+                texts = split_up(f"({along} + {{step}} * {group})", lengths, False)
+                found.check = f"{along} + {{step}} * {group} < {places}" if places % group else ""
             found.outer = list(zip(outer, texts, strict=True))
         return found
 
     def print_walk(
         self,
         walk: Walk,
-        along: Axis,
-        lane: Axis | None,
-        pieces: int,
         batch: int,
         declare: Callable[[], None],
         *phases: Callable[[], None],
     ) -> None:
         """Print the loop in which the threads of a block walk through a box. A thread has `batch` places in flight, for
-        each of which a phase runs before the next one begins; at each it has `pieces` neighbours along an axis.
-        `declare` prints what the phases pass on.
+        each of which a phase runs before the next one begins. `declare` prints what the phases pass on.
         """
         lines = self.body.lines
-        checks = [self.print_place(axis, at, along, lane, pieces) for axis, at in walk.inner]
+        checks = [self.print_place(axis, at, walk) for axis, at in walk.inner]
         whole = f"if (threadIdx.x < {walk.threads})" if walk.threads < BLOCK else ""
         with ExitStack() as loops:
             loops.enter_context(lines.braces(whole) if whole else nullcontext())
@@ -170,52 +171,49 @@ class BoxThreads(Maps):
                 is_bare = batch == 1 and len(phases) > 1  # without the loop over places that would be a block
                 for phase in phases:
                     with lines.braces("") if is_bare else nullcontext():
-                        self.print_phase(walk, along, lane, pieces, batch, checks, phase)
+                        self.print_phase(walk, batch, checks, phase)
 
     def print_phase(
         self,
         walk: Walk,
-        along: Axis,
-        lane: Axis | None,
-        pieces: int,
         batch: int,
         checks: Sequence[str],
         phase: Callable[[], None],
     ) -> None:
         """Print a phase for all places of a thread that are in flight."""
-        lines = self.body.lines
+        lines, has_pieces = self.body.lines, walk.pieces > 1
         if batch > 1:
             lines.add("#pragma unroll")
         with lines.braces(f"for (int item = 0; item < {batch}; ++item)") if batch > 1 else nullcontext():
             here = "step" if batch == 1 else "(step + item)"
-            inside = [walk.check.replace("STEP", here)]
+            inside = [walk.check.format(step=here)]
             inside += [f"step + item < {walk.steps}"] if walk.steps % batch else []
-            places = [(axis, at.replace("STEP", here).replace("ROUND", "round")) for axis, at in walk.outer]
-            inside += [self.print_place(axis, at, along, lane, pieces) for axis, at in places]
-            with lines.braces(self.over_pieces(along, pieces)) if pieces > 1 else nullcontext():
-                if pieces > 1:
-                    name = self.body.index.variables[along.name]
+            places = [(axis, at.format(step=here, round="round")) for axis, at in walk.outer]
+            inside += [self.print_place(axis, at, walk) for axis, at in places]
+            with lines.braces(self.over_pieces(walk)) if has_pieces else nullcontext():
+                if has_pieces:
+                    name = self.body.index.variables[walk.along.name]
                     lines.add(f"const int {name}_at = {name}_of + piece * {self.body.width};")
-                    inside.append(self.print_index(along, lane))
+                    inside.append(self.print_index(walk.along, walk.lane))
                 text = " && ".join(c for c in (*inside, *checks) if c)
                 with lines.braces(f"if ({text})") if text else nullcontext():
                     phase()
 
-    def over_pieces(self, along: Axis, pieces: int) -> str:
+    def over_pieces(self, walk: Walk) -> str:
         """The head of the loop over the accesses of a thread: one, unless operands begin on odd places."""
         self.body.lines.add("#pragma unroll")
-        return f"for (int piece = 0; piece < {pieces} / {self.body.width}; ++piece)"
+        return f"for (int piece = 0; piece < {walk.pieces} / {self.body.width}; ++piece)"
 
-    def print_place(self, axis: Axis, at: str, along: Axis, lane: Axis | None, pieces: int) -> str:
+    def print_place(self, axis: Axis, at: str, walk: Walk) -> str:
         """Print the index along an axis from a place in the box; returns the condition that it is inside, if it need
         not be.
         """
         name = self.body.variable(axis)
-        if axis is along and pieces > 1:
-            self.body.lines.add(f"const int {name}_of = ({at}) * {pieces};")
+        if axis is walk.along and walk.pieces > 1:
+            self.body.lines.add(f"const int {name}_of = ({at}) * {walk.pieces};")
             return ""
         self.body.lines.add(f"[[maybe_unused]] const int {name}_at = {at};")
-        return self.print_index(axis, lane)
+        return self.print_index(axis, walk.lane)
 
     def print_index(self, axis: Axis, lane: Axis | None) -> str:
         """Print the index along an axis; returns the condition that it is inside."""
@@ -295,9 +293,6 @@ class BoxThreads(Maps):
             body.width = WIDTH
             self.print_walk(
                 walk,
-                inner,
-                None,
-                words.count,
                 batch,
                 lambda: words.declare(batch, f"[{words.count} / {WIDTH}]" if words.count > 1 else ""),
                 lambda: words.print_reads(at),
@@ -327,7 +322,7 @@ class BoxThreads(Maps):
 
         outer = [a for a in boxes.order if a not in boxes.run]
         with self.variables():
-            self.print_walk(self.walk([*outer, lane], lane, self.lanes), lane, lane, self.lanes, 1, lambda: None, store)
+            self.print_walk(self.walk([*outer, lane], lane, self.lanes), 1, lambda: None, store)
 
 
 def split_up(linear: str, lengths: Sequence[int], is_part: bool) -> list[str]:
