@@ -40,7 +40,8 @@ def test_sums_of_long_rows_have_the_bits_of_one_place_after_the_other(kind: Kind
     """A block has a row, or one of two ranges; of all places that name one element, and of any."""
     cases = [(added_along("f32", 64, width), np.float32, 64), (added_along("f16", 64, 2 * width - 4), np.float16, 64)]
     library = EmulatedLibrary([case for case, _, _ in cases], tmp_path, kind)
-    check_order(library, cases, (5000,), (1, 2 * width))
+    check_order(library, cases[:1], (4200,), (1, 2 * width))
+    check_order(library, cases[1:], (2100,), (1, 2 * width))
     assert all("scatter_wide_rows_kernel" in name for name in library.executed) and library.executed
 
 
