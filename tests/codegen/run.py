@@ -5,9 +5,10 @@ and nvcc optimizes less.
 
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
 once with the kernels that selection prefers and once with the native ones. Of the second architecture of CUDA the sample compiles
-the sources that differ from those of the first, and those whose headers ask for the architecture, without their code for the host. The sources are deduplicated by content, joined a few to
-a unit as a library joins them, and remembered by everything that goes into them, so that a second run compiles what has changed. The
-headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was skipped is said.
+the sources that differ from those of the first, and those whose headers ask for the architecture, without their code for the host. The
+sources are deduplicated by content, joined to units, and remembered by everything that goes into them, so that a second run compiles what
+has changed. The headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was
+skipped is said.
 HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
 """
 
