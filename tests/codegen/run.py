@@ -5,8 +5,7 @@ and nvcc optimizes less.
 
 The runtime library of each target is compiled and linked as well. Every model goes through the whole pipeline twice,
 once with the kernels that selection prefers and once with the native ones. Of the second architecture of CUDA the sample compiles
-the sources that differ from those of the first, and those whose headers ask for the architecture, without their code for the host. The
-sources are deduplicated by content, joined to units, and remembered by everything that goes into them, so that a second run compiles what
+the sources that differ from those of the first, and those whose headers ask for the architecture. The sources are deduplicated by content, joined to units, and remembered by everything that goes into them, so that a second run compiles what
 has changed. The headers of all kernels are compiled in one unit, too: any two of them may meet in one. Where a compiler is missing, what was
 skipped is said.
 HIP kernels that use scratch memory are errors, except for those of `tests/codegen/scratch.py`.
@@ -139,14 +138,12 @@ def knows(tools: Toolchain, option: str) -> bool:
     return option in subprocess.run([str(tools.compiler), "--help"], capture_output=True, text=True, check=False).stdout
 
 
-def flags_of(kind: TargetKind, tools: Toolchain, full: bool, again: bool) -> tuple[str, ...]:
-    """The flags of a target's sources. The sample is compiled by nvcc in two thirds of the time, with fewer optimizations, and for
-    a second architecture without the code of the host, which is that of the first one.
-    """
+def flags_of(kind: TargetKind, tools: Toolchain, full: bool) -> tuple[str, ...]:
+    """The flags of a target's sources. nvcc optimizes those of the sample less, which takes two thirds of the time."""
     if kind == "rocm":
-        return *tools.compile_flags, REMARKS, "-c"
+        return *tools.compile_flags, REMARKS
     quick = () if full or not knows(tools, "--Ofast-compile") else ("--Ofast-compile=max",)
-    return *tools.compile_flags, *quick, "-cubin" if again and not full else "-c"
+    return *tools.compile_flags, *quick
 
 
 def units(sources: dict[str, str], tools: Toolchain, flags: tuple[str, ...]) -> Iterator[Unit]:
@@ -179,7 +176,7 @@ def compile_unit(unit: Unit, kind: str, tools: Toolchain, done: Path) -> tuple[s
         source.write_text(unit.text)
         for name, text in unit.headers.items():
             (Path(folder) / name).write_text(text)
-        command = [str(tools.compiler), *unit.flags, str(source), "-o", str(source.with_suffix(".o"))]
+        command = [str(tools.compiler), *unit.flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, **dict(tools.environment)}
         )
@@ -213,7 +210,6 @@ def check(
     except ToolchainError as error:
         print(f"{label}: {count}; SKIPPED, none of them compiled: {error}")
         return not failures
-    again = earlier is not None and kind in earlier
     if not full and earlier is not None:
         before = compiled_before(sources, earlier.get(kind, {}))
         earlier[kind] = earlier.get(kind, {}) | sources
@@ -221,7 +217,7 @@ def check(
         count += f", {len(before)} of them compiled for an earlier architecture alone" if before else ""
     done = ROOT / "build" / "codegen"
     done.mkdir(parents=True, exist_ok=True)
-    work = sorted(units(sources, tools, flags_of(kind, tools, full, again)), key=lambda unit: -len(unit.text))
+    work = sorted(units(sources, tools, flags_of(kind, tools, full)), key=lambda unit: -len(unit.text))
     errors = 0
     scratch: dict[str, int] = {}
     with ThreadPoolExecutor(jobs) as pool:
@@ -253,7 +249,7 @@ def check_headers(kind: TargetKind, arch: str) -> bool:
     names = sorted(str(path.relative_to(root)) for path in (root / "ait" / "kernels" / "gpu").rglob("*.cuh"))
     text = "".join(f'#include "{name}"\n' for name in names)
     with tempfile.TemporaryDirectory(prefix="ait_codegen_") as done:
-        unit = Unit(tuple(names), text, {}, (*tools.compile_flags, "-c"), "headers")
+        unit = Unit(tuple(names), text, {}, tools.compile_flags, "headers")
         problem, _ = compile_unit(unit, kind, tools, Path(done))
     print(f"{kind} {arch}: the {len(names)} headers of kernels {'stand in one unit' if problem is None else f'clash: {problem}'}")
     return problem is None
